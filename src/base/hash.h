@@ -1,0 +1,21 @@
+// Hashes that name things: of names (keys of random streams) and of large buffers (weights, checkpoints).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace cohort {
+
+// A 64-bit hash of a name; stable for ever: it keys random streams.
+std::uint64_t hashName(std::string_view name);
+
+// The hash of a long buffer, as 32 hexadecimal digits: XXH3-128 over the XXH3-128 hashes of its 4 MiB chunks,
+// so that several processes can hash their own chunks and arrive at the same string.
+std::string hashBytes(std::span<const std::byte> bytes);
+
+inline constexpr std::size_t kHashChunkBytes = std::size_t{4} << 20;
+
+}  // namespace cohort
