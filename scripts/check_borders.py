@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Checks the borders between the modules under src/ from their #include lines.
+
+  check_borders.py [SOURCE_FOLDER]   prints each violation as FILE:LINE: sentence; exit 1 where there is one
+  check_borders.py --self-test       makes a tree with one violation of each kind and expects each to be found
+
+A header is public, and installed, unless a comment in it says "Private to MODULE."; public headers may include
+neither private ones nor third parties', and no other module may include a private one.
+"""
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+# Module -> what it may include besides itself and base. A row may name only rows above it: no cycles.
+MAY_USE = {
+    "base": set(),
+    "graph": set(),
+    "data": set(),
+    "optim": set(),
+    "report": set(),
+    "models": {"graph"},
+    "sync": {"optim"},
+    "engine": {"graph"},
+    "train": {"graph", "data", "optim", "report", "models", "sync", "engine"},
+    "cli": {"graph", "data", "optim", "report", "models", "sync", "engine", "train"},
+}
+
+# Third parties, by how their headers begin -> the one module that may include them (None: any).
+THIRD_PARTIES = {
+    "oneapi/dnnl/": "engine",
+    "dnnl": "engine",
+    "cblas": "engine",
+    "omp.h": "engine",
+    "fmt/": None,
+    "nlohmann/": None,
+    "CLI/": None,
+    "zlib.h": None,
+    "xxh": None,
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+PRIVATE = re.compile(r"^//.*\bPrivate to [a-z]+\.", re.MULTILINE)  # cmake/CohortInstall.cmake has the same
+
+
+def is_private(path):
+    return path.suffix == ".h" and path.is_file() and PRIVATE.search(path.read_text(encoding="utf-8")) is not None
+
+
+def violations_of_include(source, module, is_public, quoted, header):
+    """The sentences that are wrong about one #include in a file of `module` (None: a file in src/ itself)."""
+    used = header.split("/")[0] if "/" in header else None
+    if used in MAY_USE:
+        if module is not None and used not in {module, "base"} | MAY_USE[module]:
+            yield f"{module} may not use {used} ({header})"
+        elif is_private(source / header) and used != module:
+            yield f"{header} is private to {used}"
+        elif is_private(source / header) and is_public:
+            yield f"a public header may not include a private one ({header})"
+        return
+    if quoted:
+        yield f'"{header}" does not begin with the name of a module; write "module/file.h"'
+    for begin, owner in THIRD_PARTIES.items():
+        if header.startswith(begin):
+            if is_public:
+                yield f"a public header may not include a third party's ({header}); .cpp files and private headers may"
+            if owner is not None and module != owner:
+                yield f"only {owner} may include {header}"
+            return
+
+
+def violations_in(source):
+    """FILE:LINE: sentence, for the whole tree."""
+    for path in sorted(source.rglob("*")):
+        if path.suffix not in {".h", ".cpp"}:
+            continue
+        parts = path.relative_to(source).parts
+        module = parts[0] if len(parts) > 1 else None
+        if module is not None and module not in MAY_USE:
+            yield f"{path}:1: the module {module} has no row in the table of scripts/check_borders.py"
+            continue
+        is_public = path.suffix == ".h" and not is_private(path)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            match = INCLUDE.match(line)
+            if match:
+                for sentence in violations_of_include(source, module, is_public, match[1] == '"', match[2]):
+                    yield f"{path}:{number}: {sentence}"
+
+
+def violations_in_table():
+    above = set()
+    for module, used in MAY_USE.items():
+        for name in sorted(used - above):
+            yield f"scripts/check_borders.py: the row {module} names {name}, which is not a row above it"
+        above.add(module)
+
+
+def self_test():
+    files = {
+        "graph/ok.h": '#include <vector>\n#include "base/error.h"\n#include "graph/op.h"\n// #include "cli/no.h"\n',
+        "graph/ok.cpp": '#include <fmt/format.h>\n#include <zlib.h>\n#include "graph/ok.h"\n',
+        "engine/ok.cpp": '#include <oneapi/dnnl/dnnl.hpp>\n#include "graph/ok.h"\n',
+        "engine/program.h": "// Tasks. Private to engine.\n#include <oneapi/dnnl/dnnl.hpp>\n",
+        "engine/program.cpp": '#include "engine/program.h"\n',
+        "main.cpp": '#include "cli/run.h"\n',
+        "graph/upward.h": '#include "engine/plan.h"\n',
+        "graph/spaced.cpp": '\n  #  include "train/trainer.h"\n',
+        "data/angle.cpp": "#include <optim/rule.h>\n",
+        "base/below.h": '#include "graph/op.h"\n',
+        "models/sideways_test.cpp": '#include "data/dataset.h"\n',
+        "sync/kernel.cpp": "#include <oneapi/dnnl/dnnl.hpp>\n",
+        "optim/kernel.cpp": "#include <dnnl.h>\n",
+        "engine/public.h": "#include <dnnl.hpp>\n",
+        "engine/leak.h": '#include "engine/program.h"\n',
+        "train/intruder.cpp": '#include "engine/program.h"\n',
+        "report/format.h": "#include <fmt/core.h>\n",
+        "cli/flags.h": "#include <CLI/CLI.hpp>\n",
+        "train/json.h": "#include <nlohmann/json.hpp>\n",
+        "data/gzip.h": "#include <zlib.h>\n",
+        "base/digest.h": "#include <xxhash.h>\n",
+        "data/neighbour.cpp": '#include "dataset.h"\n',
+        "newcomer/thing.h": "#pragma once\n",
+    }
+    expected = {
+        "graph/upward.h:1": "graph may not use engine",
+        "graph/spaced.cpp:2": "graph may not use train",
+        "data/angle.cpp:1": "data may not use optim",
+        "base/below.h:1": "base may not use graph",
+        "models/sideways_test.cpp:1": "models may not use data",
+        "sync/kernel.cpp:1": "only engine may include",
+        "optim/kernel.cpp:1": "only engine may include",
+        "engine/public.h:1": "a public header may not include a third party",
+        "engine/leak.h:1": "a public header may not include a private one",
+        "train/intruder.cpp:1": "engine/program.h is private to engine",
+        "report/format.h:1": "a public header may not include a third party",
+        "cli/flags.h:1": "a public header may not include a third party",
+        "train/json.h:1": "a public header may not include a third party",
+        "data/gzip.h:1": "a public header may not include a third party",
+        "base/digest.h:1": "a public header may not include a third party",
+        "data/neighbour.cpp:1": "does not begin with the name of a module",
+        "newcomer/thing.h:1": "has no row",
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder)
+        for name, text in files.items():
+            (source / name).parent.mkdir(exist_ok=True)
+            (source / name).write_text(text, encoding="utf-8")
+        found = {}
+        for violation in violations_in(source):
+            place, sentence = violation.removeprefix(f"{folder}/").split(": ", 1)
+            found.setdefault(place, []).append(sentence)
+    wrong = [f"not found: {place}: {text}" for place, text in expected.items()
+             if not any(text in sentence for sentence in found.get(place, []))]
+    wrong += [f"found without reason: {place}: {sentences}" for place, sentences in found.items()
+              if place not in expected or len(sentences) != 1]
+    return wrong
+
+
+def main(arguments):
+    if arguments == ["--self-test"]:
+        wrong = self_test()
+    else:
+        source = Path(arguments[0]) if arguments else Path(__file__).resolve().parent.parent / "src"
+        wrong = list(violations_in_table()) + list(violations_in(source))
+    for line in wrong:
+        print(line)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# ./cohort test [--all] [ctest options]: see ../cohort. The options go to every run of ctest.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=setup.sh
+source "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/setup.sh"
+
+all=
+ctestOptions=()
+for argument in "$@"; do
+  if [[ $argument == --all ]]; then all=yes; else ctestOptions+=("$argument"); fi
+done
+jobs=$(nproc)
+export CTEST_PARALLEL_LEVEL=${CTEST_PARALLEL_LEVEL:-$jobs}
+
+cppFiles() { find src tests examples bench -name '*.h' -o -name '*.cpp' | sort; }
+
+# The stages. Each runs in the repository's root, prints what is wrong, and fails where something is.
+
+testsOf() { build "$1" && ctest --preset "$1" "${ctestOptions[@]}"; }
+
+formatCheck() { cppFiles | xargs -r -d '\n' clang-format --dry-run -Werror; }
+
+borderCheck() { scripts/check_borders.py --self-test && scripts/check_borders.py; }
+
+# g++'s own headers come last, for what clang lacks (omp.h).
+tidyCheck() {
+  build release || return
+  local gccHeaders
+  gccHeaders=$(g++ -print-file-name=include)
+  sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/release/compile_commands.json | sort -u |
+    xargs -r -d '\n' -P "$jobs" -n 1 \
+      clang-tidy --quiet -p build/release --extra-arg=-idirafter"$gccHeaders" 2> >(grep -v 'warnings\? generated' >&2)
+}
+
+passed=0
+failed=()
+stage() {
+  local name=$1 start=$SECONDS
+  shift
+  printf '\n== %s\n' "$name"
+  if "$@"; then
+    printf '== %s: passed in %d s\n' "$name" $((SECONDS - start))
+    passed=$((passed + 1))
+  else
+    printf '== %s: FAILED after %d s\n' "$name" $((SECONDS - start))
+    failed+=("$name")
+  fi
+}
+
+cd -- "$root"
+needPackages packages.txt
+if [[ -z $all ]]; then
+  testsOf release
+  exit
+fi
+
+needPackages packages-check.txt
+stage "tests" testsOf release
+stage "format" formatCheck
+stage "module borders" borderCheck
+stage "clang-tidy" tidyCheck
+stage "address and undefined-behaviour sanitizers" testsOf asan
+stage "thread sanitizer" testsOf tsan
+
+echo
+for name in "${failed[@]}"; do echo "failed: $name"; done
+echo "$passed passed, ${#failed[@]} failed"
+((${#failed[@]} == 0))

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# install_test.sh SOURCE_DIR BUILD_DIR: what is installed is complete. Installs into a temporary prefix, runs the
+# program from there, and builds the examples, and each public header by itself, against it alone.
+set -euo pipefail
+sourceDir=$1
+buildDir=$2
+
+scratch=$(mktemp -d)
+trap 'rm -rf -- "$scratch"' EXIT
+prefix=$scratch/a\ prefix
+unset DESTDIR
+
+cmake --install "$buildDir" --prefix "$prefix" >"$scratch/install.log"
+"$prefix/bin/cohort" --version
+
+buildAgainstPrefix() {
+  cmake -S "$1" -B "$2" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$prefix" >"$2.log" ||
+    { cat "$2.log"; return 1; }
+  cmake --build "$2" --parallel 2
+}
+
+buildAgainstPrefix "$sourceDir/examples" "$scratch/examples"
+
+# A header must not need what was not installed, nor another header before it.
+mkdir "$scratch/headers"
+(cd "$prefix/include/cohort" && find . -name '*.h' | sort | sed 's|^\./||') >"$scratch/headers.txt"
+[[ -s $scratch/headers.txt ]] || { echo "no header was installed"; exit 1; }
+if grep '_test' "$scratch/headers.txt"; then echo "tests were installed"; exit 1; fi
+while IFS= read -r header; do
+  printf '#include <%s>\n' "$header" >"$scratch/headers/${header//\//_}.cpp"
+done <"$scratch/headers.txt"
+cat >"$scratch/headers/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(headers LANGUAGES CXX)
+find_package(cohort REQUIRED)
+file(GLOB sources *.cpp)
+add_library(headers OBJECT ${sources})
+target_link_libraries(headers PRIVATE cohort::cohort)
+END
+buildAgainstPrefix "$scratch/headers" "$scratch/headers-build"
+echo "$(wc -l <"$scratch/headers.txt") headers compile alone"
