@@ -1,0 +1,94 @@
+#include "engine/executor.h"
+
+#include <omp.h>
+
+#include "base/error.h"
+#include "engine/program.h"
+
+namespace cohort {
+
+void singleThreadedKernels() {
+  omp_set_num_threads(1);
+}
+
+struct PreparedWeights::Bound {
+  Binder binder;
+  std::vector<Action> reorders;    // by prepared weight
+  std::vector<std::size_t> bytes;  // of each
+};
+
+PreparedWeights::PreparedWeights(const ExecutionPlan& plan, std::span<const float> weights)
+    : weights_(weights), memory_(plan.preparedBytes() / sizeof(float)) {
+  const Program& program = plan.program();
+  COHORT_CHECK(weights.size() == program.layout.size(), "the arena does not fit the plan");
+  bound_ = std::make_unique<Bound>(Bound{Binder(program, nullptr, memory_.data(), weights.data()), {}, {}});
+  for (const PreparedWeight& weight : program.prepared) {
+    const dnnl::reorder::primitive_desc decided(cpuEngine(), weight.plain.desc, cpuEngine(),
+                                                weight.prepared.desc);
+    bound_->reorders.push_back(bound_->binder.call(
+        dnnl::reorder(decided), {{DNNL_ARG_FROM, weight.plain}, {DNNL_ARG_TO, weight.prepared}}));
+    bound_->bytes.push_back(weight.prepared.desc.get_size());
+  }
+}
+
+PreparedWeights::~PreparedWeights() = default;
+
+// Weights are dealt out in order to the share with the least so far: the same for every caller, without
+// talking.
+void PreparedWeights::refresh(Share share) {
+  RunState state;
+  constexpr int kMostShares = 256;
+  COHORT_CHECK(share.count <= kMostShares, "more shares than lanes can be");
+  std::size_t load[kMostShares] = {};
+  for (std::size_t i = 0; i < bound_->reorders.size(); ++i) {
+    int least = 0;
+    for (int s = 1; s < share.count; ++s) {
+      if (load[s] < load[least]) least = s;
+    }
+    load[least] += bound_->bytes[i];
+    if (least == share.index) bound_->reorders[i](state);
+  }
+}
+
+struct Executor::Bound {
+  Binder binder;
+  RunState state;
+  std::vector<Action> forward;
+  std::vector<Action> backward;
+};
+
+Executor::Executor(const ExecutionPlan& plan, PreparedWeights& weights, std::span<float> memory,
+                   std::uint64_t seed)
+    : plan_(plan), weights_(weights) {
+  const Program& program = plan.program();
+  COHORT_CHECK(memory.size_bytes() >= plan.laneBytes(), "a lane's memory is too small for its plan");
+  bound_ = std::make_unique<Bound>(
+      Bound{Binder(program, memory.data(), weights.memory(), weights.weights().data()), {}, {}, {}});
+  bound_->state.seed = seed;
+  for (const Task& task : program.forward) bound_->forward.push_back(task.bind(bound_->binder));
+  for (const Task& task : program.backward) bound_->backward.push_back(task.bind(bound_->binder));
+}
+
+Executor::~Executor() = default;
+
+LossSum Executor::forward(const Batch& batch) {
+  const std::int64_t grainSize = plan_.options().grainSize;
+  COHORT_CHECK(batch.size() == grainSize, "the batch is not one grain");
+  COHORT_CHECK(static_cast<std::int64_t>(batch.images.size()) == grainSize * plan_.graph().input.count(),
+               "the images do not fit the network's input");
+  RunState& state = bound_->state;
+  state.batch = &batch;
+  state.loss = {};
+  bound_->binder.setInput(batch.images.data());
+  for (const Action& action : bound_->forward) action(state);
+  return state.loss;
+}
+
+void Executor::backward(GradientSink& sink) {
+  COHORT_CHECK(plan_.options().training, "a plan for evaluation has no backward part");
+  bound_->state.sink = &sink;
+  for (const Action& action : bound_->backward) action(bound_->state);
+  bound_->state.sink = nullptr;
+}
+
+}  // namespace cohort

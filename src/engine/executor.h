@@ -1,0 +1,59 @@
+// Doing, many times: one lane's memory and calls, made once from the plan. A step creates no primitive,
+// decides no layout and allocates nothing of ours.
+//
+// Thread safety: an Executor belongs to one thread at a time; several may run at once on one plan and one set
+// of prepared weights. Each thread calls singleThreadedKernels() before its first kernel.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/float_buffer.h"
+#include "base/trainable.h"
+#include "engine/plan.h"
+
+namespace cohort {
+
+// Convolution weights in the kernels' layouts, for all lanes.
+class PreparedWeights {
+ public:
+  // `weights` is the plain arena; it must outlive this.
+  PreparedWeights(const ExecutionPlan& plan, std::span<const float> weights);
+  ~PreparedWeights();
+
+  void refresh(Share share);
+  float* memory() { return memory_.data(); }
+  std::span<const float> weights() const { return weights_; }
+
+ private:
+  struct Bound;
+  std::span<const float> weights_;
+  FloatBuffer memory_;
+  std::unique_ptr<Bound> bound_;
+};
+
+class Executor : public Trainable {
+ public:
+  // `seed` keys dropout. `memory` holds at least plan.laneBytes() and may be lent to several executors that
+  // never run at once; all the references must outlive this.
+  Executor(const ExecutionPlan& plan, PreparedWeights& weights, std::span<float> memory, std::uint64_t seed);
+  ~Executor() override;
+
+  const ParameterLayout& layout() const override { return plan_.layout(); }
+  void refreshWeights(Share share) override { weights_.refresh(share); }
+  LossSum forward(const Batch& batch) override;
+  void backward(GradientSink& sink) override;
+
+ private:
+  struct Bound;
+  const ExecutionPlan& plan_;
+  PreparedWeights& weights_;
+  std::unique_ptr<Bound> bound_;
+};
+
+// Kernels called by this thread use no other thread.
+void singleThreadedKernels();
+
+}  // namespace cohort

@@ -1,0 +1,121 @@
+// A compiled graph from the inside: tasks, buffers, and how a lane binds them to its own memory. Private to
+// engine.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "base/batch.h"
+#include "base/parameter.h"
+#include "base/trainable.h"
+#include "engine/memory_plan.h"
+#include "engine/plan.h"
+#include "graph/graph.h"
+
+namespace cohort {
+
+// Where a tensor's floats are.
+struct BufferRef {
+  enum class Kind {
+    Lane,       // planned by lifetime, one copy per lane
+    Prepared,   // weights in a kernel's layout, shared by the lanes
+    Parameter,  // the plain arena; index is a ParameterIndex
+    Input       // the batch's images
+  };
+  Kind kind = Kind::Lane;
+  int index = -1;
+  bool operator==(const BufferRef&) const = default;
+};
+
+struct Tensor {
+  dnnl::memory::desc desc;
+  BufferRef buffer;
+};
+
+// What a task may look at while it runs.
+struct RunState {
+  const Batch* batch = nullptr;
+  GradientSink* sink = nullptr;
+  LossSum loss;
+  std::uint64_t seed = 0;
+};
+
+using Action = std::function<void(RunState&)>;
+
+// One argument of a oneDNN primitive.
+struct Argument {
+  int kind = 0;  // DNNL_ARG_…
+  Tensor tensor;
+};
+
+// Resolves a program's buffers to one lane's memory. Lives as long as the actions that it made.
+class Binder {
+ public:
+  Binder(const Program& program, float* laneMemory, float* preparedMemory, const float* parameters);
+
+  // A buffer's place; not for the input, which moves with every batch.
+  float* at(BufferRef buffer) const;
+  // A buffer's place now, the input included.
+  const float* at(BufferRef buffer, const RunState& state) const;
+  const float* parameter(ParameterIndex index) const;
+
+  dnnl::memory memory(const Tensor& tensor);
+  // Calls the primitive with memories made now.
+  Action call(const dnnl::primitive& primitive, const std::vector<Argument>& arguments);
+  // The same, with arguments that are already memories (so that the caller can move them).
+  Action callWith(const dnnl::primitive& primitive,
+                  const std::vector<std::pair<int, dnnl::memory>>& arguments);
+
+  const dnnl::stream& stream() const { return stream_; }
+  void setInput(const float* images);
+
+ private:
+  const Program& program_;
+  float* laneMemory_;
+  float* preparedMemory_;
+  const float* parameters_;
+  dnnl::stream stream_;
+  std::vector<dnnl::memory> inputMemories_;
+};
+
+struct Task {
+  NodeId node = 0;
+  std::string kernel;           // for the layer table; empty where nothing is worth telling
+  std::vector<BufferRef> uses;  // every buffer it reads or writes
+  std::function<Action(Binder&)> bind;
+};
+
+// A weight in a kernel's layout.
+struct PreparedWeight {
+  ParameterIndex parameter = 0;
+  Tensor plain;
+  Tensor prepared;
+  std::size_t offset = 0;  // bytes in the prepared block
+};
+
+class Program {
+ public:
+  Graph graph;
+  ParameterLayout layout;
+  EngineOptions options;
+  std::vector<Task> forward;
+  std::vector<Task> backward;
+  std::vector<PreparedWeight> prepared;
+  std::vector<Lifetime> lifetimes;  // of lane buffers, over forward then backward
+  MemoryPlan memory;
+  std::size_t preparedBytes = 0;
+  std::vector<NodeReport> reports;
+};
+
+// The one oneDNN engine (the CPU); has no state of ours.
+const dnnl::engine& cpuEngine();
+
+inline std::size_t floatsIn(const dnnl::memory::desc& desc) {
+  return desc.get_size() / sizeof(float);
+}
+
+}  // namespace cohort
