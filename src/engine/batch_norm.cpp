@@ -1,10 +1,10 @@
 // Batch normalisation by oneDNN over one grain, with the following ReLU where there is one. The grain's mean
 // and unbiased variance are delivered like gradients: the running statistics' owner averages them over the
 // grains.
-#include <cstring>
 #include <string>
 #include <utility>
 
+#include "base/error.h"
 #include "engine/compiler.h"
 
 namespace cohort {
@@ -37,7 +37,13 @@ void compileBatchNorm(Compiler& compiler, const Node& node, const BatchNorm& op)
   const Parameters p{compiler.parameter(node, ".weight"), compiler.parameter(node, ".bias"),
                      compiler.parameter(node, ".running_mean"), compiler.parameter(node, ".running_var")};
   const bool training = compiler.training();
-  Flags flags = Flags::use_scale | Flags::use_shift;
+  // Weight and bias lie side by side in the arena: one [2, channels] tensor for oneDNN, without a copy.
+  COHORT_CHECK(compiler.layout().at(p.bias).offset ==
+                   compiler.layout().at(p.weight).offset + static_cast<std::size_t>(shape.channels),
+               "a batch norm's bias follows its weight");
+  const Tensor scaleShift{{{2, shape.channels}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::nc},
+                          {BufferRef::Kind::Parameter, p.weight}};
+  Flags flags = Flags::use_scale_shift;
   if (compiler.fusesRelu(node)) flags |= Flags::fuse_norm_relu;
   if (!training) flags |= Flags::use_global_stats;
 
@@ -53,8 +59,7 @@ void compileBatchNorm(Compiler& compiler, const Node& node, const BatchNorm& op)
                                   {DNNL_ARG_DST, output},
                                   {DNNL_ARG_MEAN, mean},
                                   {DNNL_ARG_VARIANCE, variance},
-                                  {DNNL_ARG_SCALE, parameterTensor(perChannel, p.weight)},
-                                  {DNNL_ARG_SHIFT, parameterTensor(perChannel, p.bias)}};
+                                  {DNNL_ARG_SCALE_SHIFT, scaleShift}};
   if (hasWorkspace) arguments.push_back({DNNL_ARG_WORKSPACE, workspace});
   compiler.emitPrimitive(node, decided.impl_info_str(), dnnl::batch_normalization_forward(decided),
                          decided.scratchpad_desc(), std::move(arguments));
@@ -65,8 +70,7 @@ void compileBatchNorm(Compiler& compiler, const Node& node, const BatchNorm& op)
         {dnnl::prop_kind::backward, input.desc, input.desc, op.epsilon, flags}, scratchpadByCaller(),
         cpuEngine(), decided);
     const Tensor inputGradient = compiler.tensor(back.diff_src_desc());
-    const Tensor scaleGradient = compiler.tensor(perChannel);
-    const Tensor shiftGradient = compiler.tensor(perChannel);
+    const Tensor scaleShiftGradient = compiler.tensor(scaleShift.desc);
     std::vector<Argument> backArguments{
         {DNNL_ARG_SRC, input},
         {DNNL_ARG_MEAN, mean},
@@ -89,10 +93,10 @@ void compileBatchNorm(Compiler& compiler, const Node& node, const BatchNorm& op)
     const Parameter varianceParameter = layout.at(p.variance);
     compiler.emit({node.id,
                    "",
-                   {scaleGradient.buffer, shiftGradient.buffer, mean.buffer, variance.buffer},
+                   {scaleShiftGradient.buffer, mean.buffer, variance.buffer},
                    [=](Binder& binder) -> Action {
-                     const float* scale = binder.at(scaleGradient.buffer);
-                     const float* shift = binder.at(shiftGradient.buffer);
+                     const float* scale = binder.at(scaleShiftGradient.buffer);
+                     const float* shift = scale + meanParameter.size;
                      const float* grainMean = binder.at(mean.buffer);
                      const float* grainVariance = binder.at(variance.buffer);
                      return [=](RunState& state) {
