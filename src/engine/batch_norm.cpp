@@ -76,10 +76,9 @@ void compileBatchNorm(Compiler& compiler, const Node& node, const BatchNorm& op)
         {DNNL_ARG_MEAN, mean},
         {DNNL_ARG_VARIANCE, variance},
         {DNNL_ARG_DIFF_DST, compiler.gradient(node, node.output, back.diff_dst_desc())},
-        {DNNL_ARG_SCALE, parameterTensor(perChannel, p.weight)},
+        {DNNL_ARG_SCALE_SHIFT, scaleShift},
         {DNNL_ARG_DIFF_SRC, inputGradient},
-        {DNNL_ARG_DIFF_SCALE, scaleGradient},
-        {DNNL_ARG_DIFF_SHIFT, shiftGradient}};
+        {DNNL_ARG_DIFF_SCALE_SHIFT, scaleShiftGradient}};
     if (hasWorkspace) backArguments.push_back({DNNL_ARG_WORKSPACE, workspace});
     compiler.emitPrimitive(node, back.impl_info_str(), dnnl::batch_normalization_backward(back),
                            back.scratchpad_desc(), std::move(backArguments));
