@@ -1,0 +1,114 @@
+#include "sync/tree_sum.h"
+
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace cohort {
+namespace {
+
+ParameterLayout someLayout(std::mt19937& random) {
+  std::vector<ParameterSpec> specs;
+  const int count = 1 + static_cast<int>(random() % 6);
+  for (int i = 0; i < count; ++i) {
+    specs.push_back({.name = "p" + std::to_string(i),
+                     .shape = {1 + static_cast<std::int64_t>(random() % 300)},
+                     .initializer = Initializer::constant(0)});
+  }
+  return ParameterLayout(specs);
+}
+
+// Numbers of very different size, so that another order of additions shows in the bits.
+float gradientOf(GrainIndex grain, std::size_t place, int step) {
+  std::mt19937 random(static_cast<unsigned>(grain * 7919 + static_cast<int>(place) * 31 + step * 104729));
+  const float mantissa = static_cast<float>(random() % 100000) / 100000.0f - 0.5f;
+  return std::ldexp(mantissa, static_cast<int>(random() % 24) - 12);
+}
+
+float serialSum(const GrainTree& tree, int node, std::size_t place, int step) {
+  const GrainTree::Node& n = tree.node(node);
+  if (n.left < 0) return gradientOf(n.grains.first, place, step);
+  return serialSum(tree, n.left, place, step) + serialSum(tree, n.right, place, step);
+}
+
+void computeLane(TreeSum& sum, const ParameterLayout& layout, GrainRange grains, int step) {
+  for (GrainIndex grain = grains.first; grain < grains.last; ++grain) {
+    GradientSink& sink = sum.sinkFor(grain);
+    for (PieceIndex piece = 0; piece < static_cast<int>(layout.pieces().size()); ++piece) {
+      const std::span<float> place = sink.open(piece);
+      for (std::size_t i = 0; i < place.size(); ++i) {
+        place[i] = gradientOf(grain, layout.piece(piece).offset + i, step);
+      }
+      sink.close(piece);
+    }
+  }
+}
+
+TEST(TreeSum, GivesTheBitsOfASerialTreeForAnyGrainsAndLanes) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 40; ++round) {
+    const int grains = 1 + static_cast<int>(random() % 17);
+    const int lanes = 1 + static_cast<int>(random() % static_cast<unsigned>(grains));
+    const ParameterLayout layout = someLayout(random);
+    std::vector<float> result(layout.size());
+    std::vector<int> completions(layout.pieces().size());
+    TreeSum sum(layout, grains, lanes, [&](PieceIndex piece, std::span<const float> values) {
+      std::memcpy(result.data() + layout.piece(piece).offset, values.data(), values.size_bytes());
+      ++completions[static_cast<std::size_t>(piece)];
+    });
+    const GrainTree tree(grains);
+    for (int step = 0; step < 3; ++step) {
+      {
+        std::vector<std::jthread> threads;
+        for (int lane = 0; lane < lanes; ++lane) {
+          threads.emplace_back([&, lane] {
+            computeLane(sum, layout, shareOf({0, grains}, {lane, lanes}), step);
+          });
+        }
+      }
+      for (std::size_t place = 0; place < layout.size(); ++place) {
+        const float expected = serialSum(tree, 0, place, step);
+        ASSERT_EQ(std::memcmp(&expected, &result[place], sizeof(float)), 0)
+            << grains << " grains, " << lanes << " lanes, place " << place << ", step " << step;
+      }
+      for (const int count : completions) ASSERT_EQ(count, step + 1);
+    }
+  }
+}
+
+TEST(TreeSum, NeedsTwoArenasForFourGrainsOnOneOrTwoLanes) {
+  const ParameterLayout layout({{.name = "w", .shape = {8}, .initializer = Initializer::constant(0)}});
+  EXPECT_EQ(TreeSum(layout, 4, 2, [](PieceIndex, std::span<const float>) {}).arenas(), 2);
+  EXPECT_EQ(TreeSum(layout, 4, 1, [](PieceIndex, std::span<const float>) {}).arenas(), 2);
+  EXPECT_EQ(TreeSum(layout, 2, 1, [](PieceIndex, std::span<const float>) {}).arenas(), 1);
+  EXPECT_EQ(TreeSum(layout, 16, 2, [](PieceIndex, std::span<const float>) {}).arenas(), 6);
+}
+
+TEST(GrainTree, SplitsInTheMiddleAndReachesEveryGrainOnce) {
+  const GrainTree tree(5);
+  EXPECT_EQ(tree.nodeCount(), 9);
+  EXPECT_EQ(tree.node(tree.node(0).left).grains, (GrainRange{0, 3}));
+  EXPECT_EQ(tree.node(tree.node(0).right).grains, (GrainRange{3, 5}));
+  for (GrainIndex grain = 0; grain < 5; ++grain) {
+    EXPECT_EQ(tree.node(tree.leaf(grain)).grains, (GrainRange{grain, grain + 1}));
+  }
+}
+
+TEST(ShareOf, CutsARangeWithoutGapsIntoPartsThatDifferByOne) {
+  for (int parts = 1; parts <= 9; ++parts) {
+    GrainIndex next = 3;
+    for (int i = 0; i < parts; ++i) {
+      const GrainRange range = shareOf({3, 20}, {i, parts});
+      EXPECT_EQ(range.first, next);
+      EXPECT_GE(range.count(), 17 / parts);
+      EXPECT_LE(range.count(), 17 / parts + 1);
+      next = range.last;
+    }
+    EXPECT_EQ(next, 20);
+  }
+}
+
+}  // namespace
+}  // namespace cohort
