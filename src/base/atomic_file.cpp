@@ -1,0 +1,138 @@
+#include "base/atomic_file.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+namespace cohort {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(std::string_view what, const fs::path& path, int error) {
+  throw IoError(fmt::format("Cannot {} {}: {}.", what, path.string(), systemMessage(error)));
+}
+
+// Different for each file that a process makes, and for the processes of one machine.
+fs::path temporaryName(const fs::path& path) {
+  static std::atomic<unsigned> counter{0};
+  fs::path name = path;
+  name += fmt::format("{}{}-{}", kTemporaryMark, ::getpid(), counter++);
+  return name;
+}
+
+int createNew(const fs::path& path) {
+  int descriptor = -1;
+  do {
+    descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (descriptor < 0 && errno == EINTR);
+  return descriptor;
+}
+
+// Closes what it holds; for descriptors whose closing has nothing to report.
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return value_; }
+
+ private:
+  int value_;
+};
+
+}  // namespace
+
+AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
+  // A killed process of the same number may have left a file of this name: take the next one.
+  do {
+    temporary_ = temporaryName(path_);
+    descriptor_ = createNew(temporary_);
+  } while (descriptor_ < 0 && errno == EEXIST);
+  if (descriptor_ < 0) fail("create", temporary_, errno);
+}
+
+AtomicFile::~AtomicFile() {
+  discard();
+}
+
+void AtomicFile::discard() noexcept {
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+  if (!committed_) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  writeAt(end_, bytes);
+  end_ += bytes.size();
+}
+
+void AtomicFile::writeAt(std::uint64_t offset, std::span<const std::byte> bytes) {
+  COHORT_CHECK(descriptor_ >= 0, "a write after the commit");
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("write", temporary_, errno);
+    if (written == 0) fail("write", temporary_, ENOSPC);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    offset += static_cast<std::uint64_t>(written);
+  }
+}
+
+void AtomicFile::commit() {
+  COHORT_CHECK(descriptor_ >= 0, "a second commit");
+  if (::fsync(descriptor_) != 0) fail("bring to the disk", temporary_, errno);
+  // Some file systems tell only now that a write failed.
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail("close", temporary_, errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("replace", path_, errno);
+  committed_ = true;
+  syncDirectory();
+}
+
+// Until the folder is on the disk too, a power cut could bring the old file back.
+void AtomicFile::syncDirectory() const {
+  const fs::path directory = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
+  const Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened.get() < 0) fail("open the folder", directory, errno);
+  // EINVAL: this file system has no such operation, and nothing is lost by it.
+  if (::fsync(opened.get()) != 0 && errno != EINVAL) fail("bring to the disk", directory, errno);
+}
+
+std::string readWholeFile(const fs::path& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) fail("open", path, errno);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) fail("read", path, errno);
+  // The size is a first guess (files under /proc say 0): the end is where a read gives nothing.
+  std::string contents(static_cast<std::size_t>(std::max<off_t>(status.st_size, 0)) + 1, '\0');
+  std::size_t size = 0;
+  while (true) {
+    if (size == contents.size()) contents.resize(2 * contents.size());
+    const ssize_t got = ::read(file.get(), contents.data() + size, contents.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail("read", path, errno);
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  contents.resize(size);
+  return contents;
+}
+
+void writeWholeFile(const fs::path& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace cohort

@@ -1,0 +1,54 @@
+// Files that are written whole or not at all.
+//
+// The bytes go to a temporary file beside the target. `commit` makes them durable and then puts them in the
+// target's place in one move, so that a reader, or the next run after a crash, sees the old file or the new
+// one, never a part. A process that is killed before `commit` leaves its temporary file behind; its name
+// contains kTemporaryMark.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace cohort {
+
+inline constexpr std::string_view kTemporaryMark = ".tmp-";
+
+// Used by one thread at a time, except that writeAt may be called by several for places that do not overlap.
+// All failures are IoErrors that name the file and the system's reason.
+class AtomicFile {
+ public:
+  // Creates the temporary file; the folder must exist.
+  explicit AtomicFile(std::filesystem::path path);
+  // Without a commit, the temporary file is removed and the target stays as it was.
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  // Appends behind all that `write` has written before.
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  // Writes at a place of its own; does not move the place where `write` goes on.
+  void writeAt(std::uint64_t offset, std::span<const std::byte> bytes);
+  // Once: the target is now this file, on the disk.
+  void commit();
+
+ private:
+  void syncDirectory() const;
+  void discard() noexcept;
+
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int descriptor_ = -1;
+  std::uint64_t end_ = 0;  // where `write` goes on
+  bool committed_ = false;
+};
+
+std::string readWholeFile(const std::filesystem::path& path);
+// Replaces the file atomically.
+void writeWholeFile(const std::filesystem::path& path, std::string_view text);
+
+}  // namespace cohort

@@ -1,0 +1,174 @@
+#include "base/atomic_file.h"
+
+#include <array>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "base/error.h"
+#include "base/test_directory.h"
+
+namespace cohort {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> filesIn(const fs::path& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(directory)) names.push_back(entry.path().filename());
+  return names;
+}
+
+std::string messageOf(const auto& action) {
+  try {
+    action();
+  } catch (const IoError& error) {
+    return error.what();
+  }
+  return "no IoError";
+}
+
+// While it lives, a write beyond `bytes` fails as on a full disk (with EFBIG instead of SIGXFSZ).
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    previousHandler_ = ::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &previous_);
+    const rlimit limit{bytes, previous_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &previous_);
+    ::signal(SIGXFSZ, previousHandler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit previous_{};
+  void (*previousHandler_)(int) = nullptr;
+};
+
+TEST(AtomicFile, IsNotThereBeforeTheCommit) {
+  const TestDirectory directory;
+  AtomicFile file(directory / "a");
+  file.write("half");
+  EXPECT_FALSE(fs::exists(directory / "a"));
+  file.write(" and half");
+  file.commit();
+  EXPECT_EQ(readWholeFile(directory / "a"), "half and half");
+  EXPECT_EQ(filesIn(directory.path()), std::vector<std::string>{"a"});
+}
+
+TEST(AtomicFile, WritesInTheTargetsFolderUnderAMarkedName) {
+  const TestDirectory directory;
+  const AtomicFile file(directory / "a");
+  const auto names = filesIn(directory.path());
+  ASSERT_EQ(names.size(), 1u);
+  EXPECT_TRUE(names[0].starts_with(std::string("a").append(kTemporaryMark))) << names[0];
+}
+
+TEST(AtomicFile, CommitReplacesAnOlderFile) {
+  const TestDirectory directory;
+  writeWholeFile(directory / "a", "a long old text");
+  writeWholeFile(directory / "a", "new");
+  EXPECT_EQ(readWholeFile(directory / "a"), "new");
+}
+
+TEST(AtomicFile, WithoutCommitTheOldFileStaysAndTheTemporaryGoes) {
+  const TestDirectory directory;
+  writeWholeFile(directory / "a", "old");
+  {
+    AtomicFile file(directory / "a");
+    file.write("new");
+  }
+  EXPECT_EQ(readWholeFile(directory / "a"), "old");
+  EXPECT_EQ(filesIn(directory.path()), std::vector<std::string>{"a"});
+}
+
+TEST(AtomicFile, AFailedWriteLeavesTheOldFileAndNoTemporary) {
+  const TestDirectory directory;
+  writeWholeFile(directory / "a", "old");
+  std::string message;
+  {
+    const FileSizeLimit limit(1000);
+    message = messageOf([&] { writeWholeFile(directory / "a", std::string(5000, 'x')); });
+  }
+  EXPECT_NE(message.find((directory / "a").string()), std::string::npos) << message;
+  EXPECT_NE(message.find("File too large"), std::string::npos) << message;
+  EXPECT_EQ(readWholeFile(directory / "a"), "old");
+  EXPECT_EQ(filesIn(directory.path()), std::vector<std::string>{"a"});
+}
+
+TEST(AtomicFile, AFailedRenameLeavesNoTemporary) {
+  const TestDirectory directory;
+  fs::create_directories(directory / "a" / "occupied");
+  const std::string message = messageOf([&] { writeWholeFile(directory / "a", "x"); });
+  EXPECT_NE(message.find("Cannot replace"), std::string::npos) << message;
+  EXPECT_EQ(filesIn(directory.path()), std::vector<std::string>{"a"});
+}
+
+TEST(AtomicFile, NamesTheMissingFolder) {
+  const TestDirectory directory;
+  const std::string message = messageOf([&] { writeWholeFile(directory / "missing" / "a", "x"); });
+  EXPECT_NE(message.find((directory / "missing").string()), std::string::npos) << message;
+  EXPECT_NE(message.find("No such file or directory"), std::string::npos) << message;
+}
+
+TEST(AtomicFile, TwoWritersOfOneTargetDoNotDisturbEachOther) {
+  const TestDirectory directory;
+  AtomicFile first(directory / "a");
+  AtomicFile second(directory / "a");
+  first.write("first");
+  second.write("second");
+  second.commit();
+  first.commit();
+  EXPECT_EQ(readWholeFile(directory / "a"), "first");
+}
+
+TEST(AtomicFile, ThreadsWriteAtTheirOwnPlaces) {
+  const TestDirectory directory;
+  constexpr std::size_t kPart = 100'000;
+  AtomicFile file(directory / "a");
+  {
+    std::vector<std::jthread> writers;
+    for (std::size_t part = 0; part < 4; ++part) {
+      writers.emplace_back([&file, part] {
+        const std::string text(kPart, static_cast<char>('a' + part));
+        file.writeAt(4 + part * kPart, std::as_bytes(std::span(text)));
+      });
+    }
+  }
+  file.write("head");
+  file.commit();
+  const std::string text = readWholeFile(directory / "a");
+  ASSERT_EQ(text.size(), 4 + 4 * kPart);
+  EXPECT_EQ(text.substr(0, 5), "heada");
+  EXPECT_EQ(text.substr(4 + kPart - 1, 2), "ab");
+  EXPECT_EQ(text.back(), 'd');
+}
+
+TEST(ReadWholeFile, ReadsEmptyBinaryAndSizelessFiles) {
+  const TestDirectory directory;
+  writeWholeFile(directory / "empty", "");
+  EXPECT_EQ(readWholeFile(directory / "empty"), "");
+  const std::string binary("\0\xff\n\r\0", 5);
+  writeWholeFile(directory / "binary", binary);
+  EXPECT_EQ(readWholeFile(directory / "binary"), binary);
+  EXPECT_FALSE(readWholeFile("/proc/self/status").empty());
+}
+
+TEST(ReadWholeFile, SaysWhyItCannot) {
+  const TestDirectory directory;
+  EXPECT_EQ(messageOf([&] { readWholeFile(directory / "none"); }),
+            "Cannot open " + (directory / "none").string() + ": No such file or directory.");
+  EXPECT_EQ(messageOf([&] { readWholeFile(directory.path()); }),
+            "Cannot read " + directory.path().string() + ": Is a directory.");
+}
+
+}  // namespace
+}  // namespace cohort
