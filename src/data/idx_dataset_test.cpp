@@ -1,0 +1,273 @@
+#include "data/idx_dataset.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/error.h"
+#include "base/test_directory.h"
+#include "data/idx_file.h"
+
+namespace cohort {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string number(std::uint32_t value) {
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
+          static_cast<char>(value)};
+}
+
+// Pixel j of image i is (7 i + j) mod 256, its label i mod 10.
+std::string imageFile(std::uint32_t count, std::uint32_t height, std::uint32_t width) {
+  std::string file = number(0x803) + number(count) + number(height) + number(width);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    for (std::uint32_t j = 0; j < height * width; ++j) file += static_cast<char>((7 * i + j) % 256);
+  }
+  return file;
+}
+
+std::string labelFile(std::uint32_t count) {
+  std::string file = number(0x801) + number(count);
+  for (std::uint32_t i = 0; i < count; ++i) file += static_cast<char>(i % 10);
+  return file;
+}
+
+std::string gzipped(const std::string& text) {
+  z_stream state{};
+  EXPECT_EQ(deflateInit2(&state, 9, Z_DEFLATED, MAX_WBITS + 16, 9, Z_DEFAULT_STRATEGY), Z_OK);
+  std::vector<Bytef> input(text.begin(), text.end());
+  std::string out(deflateBound(&state, input.size()), '\0');
+  state.next_in = input.data();
+  state.avail_in = static_cast<uInt>(input.size());
+  state.next_out = reinterpret_cast<Bytef*>(out.data());
+  state.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&state, Z_FINISH), Z_STREAM_END);
+  out.resize(state.total_out);
+  deflateEnd(&state);
+  return out;
+}
+
+const IdxSet& fashion() {
+  return idxSets()[0];
+}
+
+// A folder with a training split whose two files a test may replace.
+class IdxFiles : public ::testing::Test {
+ protected:
+  IdxFiles() {
+    writeTestFile(images_, imageFile(25, 4, 6));
+    writeTestFile(labels_, labelFile(25));
+  }
+
+  void expectRefused(const fs::path& culprit, std::string_view why) const {
+    try {
+      const IdxDataset dataset(fashion(), directory_.path(), Split::Train);
+      ADD_FAILURE() << "accepted; expected: " << why;
+    } catch (const IoError& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find(culprit.string()), std::string::npos) << message;
+      EXPECT_NE(message.find(why), std::string::npos) << message;
+    }
+  }
+
+  TestDirectory directory_;
+  fs::path images_ = directory_ / "train-images-idx3-ubyte";
+  fs::path labels_ = directory_ / "train-labels-idx1-ubyte";
+};
+
+void expectGeneratedSamples(const IdxDataset& dataset) {
+  ASSERT_EQ(dataset.size(), 25);
+  ASSERT_EQ(dataset.shape(), (SampleShape{1, 4, 6}));
+  EXPECT_EQ(dataset.classes(), 10);
+  EXPECT_EQ(dataset.name(), "fashion-mnist");
+  std::array<float, 24> pixels{};
+  for (const std::int64_t i : {0, 7, 24}) {
+    EXPECT_EQ(dataset.read(i, pixels), i % 10);
+    for (std::size_t j = 0; j < pixels.size(); ++j) {
+      const auto raw = static_cast<float>((7 * static_cast<std::size_t>(i) + j) % 256);
+      EXPECT_NEAR(pixels[j], (raw / 255.0f - 0.2860f) / 0.3530f, 1e-6f);
+    }
+  }
+}
+
+TEST_F(IdxFiles, AreReadPlain) {
+  expectGeneratedSamples(IdxDataset(fashion(), directory_.path(), Split::Train));
+}
+
+TEST_F(IdxFiles, AreReadGzipped) {
+  fs::remove(images_);
+  fs::remove(labels_);
+  writeTestFile(images_.string() + ".gz", gzipped(imageFile(25, 4, 6)));
+  writeTestFile(labels_.string() + ".gz", gzipped(labelFile(25)));
+  expectGeneratedSamples(IdxDataset(fashion(), directory_.path(), Split::Train));
+}
+
+TEST_F(IdxFiles, OfTheTestSplitHaveNamesOfTheirOwn) {
+  EXPECT_THROW(IdxDataset(fashion(), directory_.path(), Split::Test), UsageError);
+  writeTestFile(directory_ / "t10k-images-idx3-ubyte", imageFile(3, 4, 6));
+  writeTestFile(directory_ / "t10k-labels-idx1-ubyte", labelFile(3));
+  EXPECT_EQ(IdxDataset(fashion(), directory_.path(), Split::Test).size(), 3);
+}
+
+TEST_F(IdxFiles, MissingAreNamedWithTheirFolder) {
+  fs::remove(labels_);
+  try {
+    IdxDataset(fashion(), directory_.path(), Split::Train);
+    ADD_FAILURE();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("train-labels-idx1-ubyte"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find(directory_.path().string()), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(IdxFiles, WithAnotherMagicNumberAreRefused) {
+  writeTestFile(images_, labelFile(25));
+  expectRefused(images_, "begins with 0x00000801");
+  writeTestFile(images_, "<html>this is not the file</html>");
+  expectRefused(images_, "0x00000803");
+}
+
+TEST_F(IdxFiles, TruncatedAnywhereAreRefused) {
+  const std::string whole = imageFile(25, 4, 6);
+  for (std::size_t size = 0; size < whole.size(); size += size < 20 ? 1 : 97) {
+    writeTestFile(images_, whole.substr(0, size));
+    expectRefused(images_, "truncated");
+  }
+}
+
+TEST_F(IdxFiles, GzippedAndTruncatedAnywhereAreRefused) {
+  const std::string whole = gzipped(imageFile(25, 4, 6));
+  for (std::size_t size = 2; size < whole.size(); ++size) {
+    writeTestFile(images_, whole.substr(0, size));
+    expectRefused(images_, "truncated");
+  }
+}
+
+TEST_F(IdxFiles, GzippedAndDamagedAreRefused) {
+  std::string damaged = gzipped(imageFile(25, 4, 6));
+  damaged[damaged.size() - 6] ^= 1;  // of the checksum
+  writeTestFile(images_, damaged);
+  expectRefused(images_, "not a valid gzip stream");
+}
+
+TEST_F(IdxFiles, WithTrailingBytesAreRefused) {
+  const std::string whole = imageFile(25, 4, 6);
+  for (const std::string& file : {whole + "x", gzipped(whole + "x"), gzipped(whole) + "x"}) {
+    writeTestFile(images_, file);
+    expectRefused(images_, "goes on after the 600 values");
+  }
+}
+
+TEST_F(IdxFiles, ThatAnnounceMoreThanTheyCanHoldTakeNoMemory) {
+  const std::string most = number(0xffffffff);
+  for (const std::string& file :
+       {number(0x803) + most + most + most, gzipped(number(0x803) + most + most + most)}) {
+    writeTestFile(images_, file);
+    expectRefused(images_, "truncated");
+  }
+}
+
+TEST_F(IdxFiles, WithoutImagesOrPixelsAreRefused) {
+  writeTestFile(images_, imageFile(0, 4, 6));
+  expectRefused(images_, "0 images of 4x6");
+  writeTestFile(images_, imageFile(25, 0, 6));
+  expectRefused(images_, "25 images of 0x6");
+}
+
+TEST_F(IdxFiles, WhoseCountsDifferAreRefused) {
+  writeTestFile(labels_, labelFile(24));
+  expectRefused(images_, "has 25 images");
+  expectRefused(labels_, "has 24 labels");
+}
+
+TEST_F(IdxFiles, WithALabelAboveNineAreRefused) {
+  std::string file = labelFile(25);
+  file[8 + 13] = 10;
+  writeTestFile(labels_, file);
+  expectRefused(labels_, "the label of sample 13 is 10");
+}
+
+TEST(IdxDirectory, IsTheGivenOneOrAnError) {
+  const TestDirectory directory;
+  EXPECT_EQ(findIdxDirectory(fashion(), directory.path()), directory.path());
+  EXPECT_THROW(findIdxDirectory(fashion(), directory / "none"), UsageError);
+}
+
+TEST(IdxDirectory, IsTheLocalDataFolderWhereThereIsOne) {
+  const TestDirectory directory;
+  const fs::path before = fs::current_path();
+  fs::current_path(directory.path());
+  fs::create_directories("data/fashion-mnist");
+  EXPECT_EQ(findIdxDirectory(fashion(), {}), fs::path("data/fashion-mnist"));
+  fs::current_path(before);
+}
+
+TEST(IdxDirectory, AnErrorNamesThePlacesAndThePackage) {
+  const TestDirectory directory;
+  const fs::path before = fs::current_path();
+  fs::current_path(directory.path());
+  const IdxSet absent{.name = "absent", .packageDirectory = "/nowhere/absent", .package = "dataset-absent"};
+  try {
+    findIdxDirectory(absent, {});
+    ADD_FAILURE();
+  } catch (const UsageError& error) {
+    const std::string message = error.what();
+    for (const char* part : {"data/absent", "/nowhere/absent", "install the package dataset-absent"}) {
+      EXPECT_NE(message.find(part), std::string::npos) << message;
+    }
+  }
+  fs::current_path(before);
+}
+
+struct Counted {
+  std::int64_t size;
+  std::vector<std::int64_t> perClass = std::vector<std::int64_t>(10);
+  double mean = 0;
+  double variance = 0;
+};
+
+Counted count(const Dataset& dataset) {
+  Counted counted{.size = dataset.size()};
+  std::vector<float> pixels(dataset.shape().count());
+  double sum = 0;
+  double squares = 0;
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    ++counted.perClass[static_cast<std::size_t>(dataset.read(i, pixels))];
+    for (const double pixel : pixels) {
+      sum += pixel;
+      squares += pixel * pixel;
+    }
+  }
+  const auto n = static_cast<double>(dataset.size()) * static_cast<double>(pixels.size());
+  counted.mean = sum / n;
+  counted.variance = squares / n - counted.mean * counted.mean;
+  return counted;
+}
+
+TEST(FashionMnist, OfThePackageHasAllItsSamples) {
+  if (!fs::is_directory(fashion().packageDirectory)) {
+    GTEST_SKIP() << fashion().packageDirectory << " is absent: install " << fashion().package;
+  }
+  const IdxDataset train(fashion(), fashion().packageDirectory, Split::Train);
+  const IdxDataset test(fashion(), fashion().packageDirectory, Split::Test);
+  EXPECT_EQ(train.shape(), (SampleShape{1, 28, 28}));
+  EXPECT_EQ(test.shape(), (SampleShape{1, 28, 28}));
+  const Counted trained = count(train);
+  EXPECT_EQ(trained.size, 60000);
+  EXPECT_EQ(trained.perClass, std::vector<std::int64_t>(10, 6000));
+  EXPECT_NEAR(trained.mean, 0, 0.001);
+  EXPECT_NEAR(trained.variance, 1, 0.001);
+  const Counted tested = count(test);
+  EXPECT_EQ(tested.size, 10000);
+  EXPECT_EQ(tested.perClass, std::vector<std::int64_t>(10, 1000));
+}
+
+}  // namespace
+}  // namespace cohort
