@@ -8,13 +8,13 @@ if(TARGET cohort_program)
   install(TARGETS cohort_program)
 endif()
 
-# A header is public unless a comment in it says "Private to MODULE."; scripts/check_borders.py has the same rule. Read at
-# install time, so that a header that changes sides needs no new configuration.
+# A header is public unless a comment in it says "Private to MODULE." or "For tests only"; scripts/check_borders.py has the
+# same rule. Read at install time, so that a header that changes sides needs no new configuration.
 set(COHORT_HEADERS_CODE [[
 file(GLOB_RECURSE headers RELATIVE "@PROJECT_SOURCE_DIR@/src" "@PROJECT_SOURCE_DIR@/src/*.h")
 foreach(header IN LISTS headers)
-  file(STRINGS "@PROJECT_SOURCE_DIR@/src/${header}" private LIMIT_COUNT 1 REGEX "^//.*Private to [a-z]+\\.")
-  if(NOT private)
+  file(READ "@PROJECT_SOURCE_DIR@/src/${header}" text)
+  if(NOT text MATCHES "//[^\n]*(Private to[ \n/]+[a-z]+\\.|For tests only)")
     cmake_path(GET header PARENT_PATH folder)
     file(INSTALL "@PROJECT_SOURCE_DIR@/src/${header}"
       DESTINATION "${CMAKE_INSTALL_PREFIX}/@CMAKE_INSTALL_INCLUDEDIR@/cohort/${folder}")

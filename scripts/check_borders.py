@@ -4,8 +4,9 @@
   check_borders.py [SOURCE_FOLDER]   prints each violation as FILE:LINE: sentence; exit 1 where there is one
   check_borders.py --self-test       makes a tree with one violation of each kind and expects each to be found
 
-A header is public, and installed, unless a comment in it says "Private to MODULE."; public headers may include
-neither private ones nor third parties', and no other module may include a private one.
+A header is public, and installed, unless a comment in it says "Private to MODULE." or "For tests only". Public
+headers may include neither such headers nor third parties'; a private one is its own module's, and those for tests
+(and all in tests/) are for *_test.cpp files and each other.
 """
 import re
 import sys
@@ -40,29 +41,42 @@ THIRD_PARTIES = {
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
-PRIVATE = re.compile(r"^//.*\bPrivate to [a-z]+\.", re.MULTILINE)  # cmake/CohortInstall.cmake has the same
+# cmake/CohortInstall.cmake has the same two.
+PRIVATE = re.compile(r"//[^\n]*\bPrivate to[ \n/]+[a-z]+\.")
+FOR_TESTS = re.compile(r"//[^\n]*\bFor tests only")
 
 
-def is_private(path):
-    return path.suffix == ".h" and path.is_file() and PRIVATE.search(path.read_text(encoding="utf-8")) is not None
+def kind_of(path):
+    """public, private or test: who may include this file, and what it may include itself."""
+    if path.suffix == ".cpp":
+        return "test" if path.name.endswith("_test.cpp") else "private"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return "private" if PRIVATE.search(text) else "test" if FOR_TESTS.search(text) else "public"
 
 
-def violations_of_include(source, module, is_public, quoted, header):
+def violations_of_include(source, module, kind, quoted, header):
     """The sentences that are wrong about one #include in a file of `module` (None: a file in src/ itself)."""
     used = header.split("/")[0] if "/" in header else None
     if used in MAY_USE:
+        used_kind = kind_of(source / header)
         if module is not None and used not in {module, "base"} | MAY_USE[module]:
             yield f"{module} may not use {used} ({header})"
-        elif is_private(source / header) and used != module:
+        elif used_kind == "private" and used != module:
             yield f"{header} is private to {used}"
-        elif is_private(source / header) and is_public:
+        elif used_kind == "private" and kind == "public":
             yield f"a public header may not include a private one ({header})"
+        elif used_kind == "test" and kind != "test":
+            yield f"{header} is for tests only"
+        return
+    if used == "tests":
+        if kind != "test":
+            yield f"{header} is for tests only"
         return
     if quoted:
         yield f'"{header}" does not begin with the name of a module; write "module/file.h"'
     for begin, owner in THIRD_PARTIES.items():
         if header.startswith(begin):
-            if is_public:
+            if kind == "public":
                 yield f"a public header may not include a third party's ({header}); .cpp files and private headers may"
             if owner is not None and module != owner:
                 yield f"only {owner} may include {header}"
@@ -79,11 +93,11 @@ def violations_in(source):
         if module is not None and module not in MAY_USE:
             yield f"{path}:1: the module {module} has no row in the table of scripts/check_borders.py"
             continue
-        is_public = path.suffix == ".h" and not is_private(path)
+        kind = kind_of(path)
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             match = INCLUDE.match(line)
             if match:
-                for sentence in violations_of_include(source, module, is_public, match[1] == '"', match[2]):
+                for sentence in violations_of_include(source, module, kind, match[1] == '"', match[2]):
                     yield f"{path}:{number}: {sentence}"
 
 
@@ -100,8 +114,11 @@ def self_test():
         "graph/ok.h": '#include <vector>\n#include "base/error.h"\n#include "graph/op.h"\n// #include "cli/no.h"\n',
         "graph/ok.cpp": '#include <fmt/format.h>\n#include <zlib.h>\n#include "graph/ok.h"\n',
         "engine/ok.cpp": '#include <oneapi/dnnl/dnnl.hpp>\n#include "graph/ok.h"\n',
-        "engine/program.h": "// Tasks. Private to engine.\n#include <oneapi/dnnl/dnnl.hpp>\n",
+        "engine/program.h": "// Tasks. Private to\n// engine.\n#include <oneapi/dnnl/dnnl.hpp>\n",
         "engine/program.cpp": '#include "engine/program.h"\n',
+        "engine/ok_test.cpp": '#include "tests/reference/naive_network.h"\n',
+        "base/folder.h": "// For tests only: a folder.\n",
+        "data/ok_test.cpp": '#include "base/folder.h"\n',
         "main.cpp": '#include "cli/run.h"\n',
         "graph/upward.h": '#include "engine/plan.h"\n',
         "graph/spaced.cpp": '\n  #  include "train/trainer.h"\n',
@@ -112,6 +129,7 @@ def self_test():
         "optim/kernel.cpp": "#include <dnnl.h>\n",
         "engine/public.h": "#include <dnnl.hpp>\n",
         "engine/leak.h": '#include "engine/program.h"\n',
+        "data/borrower.cpp": '#include "base/folder.h"\n',
         "train/intruder.cpp": '#include "engine/program.h"\n',
         "report/format.h": "#include <fmt/core.h>\n",
         "cli/flags.h": "#include <CLI/CLI.hpp>\n",
@@ -119,6 +137,7 @@ def self_test():
         "data/gzip.h": "#include <zlib.h>\n",
         "base/digest.h": "#include <xxhash.h>\n",
         "data/neighbour.cpp": '#include "dataset.h"\n',
+        "engine/testing.cpp": '#include "tests/reference/naive_network.h"\n',
         "newcomer/thing.h": "#pragma once\n",
     }
     expected = {
@@ -131,6 +150,7 @@ def self_test():
         "optim/kernel.cpp:1": "only engine may include",
         "engine/public.h:1": "a public header may not include a third party",
         "engine/leak.h:1": "a public header may not include a private one",
+        "data/borrower.cpp:1": "base/folder.h is for tests only",
         "train/intruder.cpp:1": "engine/program.h is private to engine",
         "report/format.h:1": "a public header may not include a third party",
         "cli/flags.h:1": "a public header may not include a third party",
@@ -138,6 +158,7 @@ def self_test():
         "data/gzip.h:1": "a public header may not include a third party",
         "base/digest.h:1": "a public header may not include a third party",
         "data/neighbour.cpp:1": "does not begin with the name of a module",
+        "engine/testing.cpp:1": "naive_network.h is for tests only",
         "newcomer/thing.h:1": "has no row",
     }
     with tempfile.TemporaryDirectory() as folder:
