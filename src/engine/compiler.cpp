@@ -81,8 +81,10 @@ std::unique_ptr<const Program> Compiler::run() {
     while (!backwardEmitters_.empty()) {
       const auto [node, emitBackward] = std::move(backwardEmitters_.back());
       backwardEmitters_.pop_back();
+      const ValueId output = graph().nodes[static_cast<std::size_t>(node)].output;
+      if (!needsGradient(output)) continue;  // no parameters before it: nobody computes its gradient
       emitBackward();
-      at(graph().nodes[static_cast<std::size_t>(node)].output).gradientPending = false;
+      at(output).gradientPending = false;
     }
   }
   finish();
@@ -204,6 +206,7 @@ Tensor Compiler::value(const Node& reader, ValueId id, const Desc& layout) {
 void Compiler::define(ValueId id, Tensor tensor, ValueId aliasOf) {
   at(id).tensor = std::move(tensor);
   at(id).shared = aliasOf >= 0 && !mayOverwrite(aliasOf);
+  at(id).signsRead = aliasOf >= 0 && signsAreRead(aliasOf);
 }
 
 bool Compiler::mayOverwrite(ValueId id) const {
@@ -234,7 +237,9 @@ Tensor Compiler::gradient(ValueId id) const {
 }
 
 Tensor Compiler::gradient(const Node& reader, ValueId id, const Desc& layout) {
-  return reorder(reader, gradient(id), layout);
+  // The value keeps it, so that whoever hands this buffer on is seen as still having it.
+  at(id).gradient = reorder(reader, gradient(id), layout);
+  return *at(id).gradient;
 }
 
 bool Compiler::gradientIsExclusive(ValueId id) const {

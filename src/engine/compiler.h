@@ -45,6 +45,10 @@ class Compiler {
   void define(ValueId id, Tensor tensor, ValueId aliasOf = -1);
   // The only reader of `id` may write over it: nobody else ever looks.
   bool mayOverwrite(ValueId id) const;
+  // ReLU's backward part looks at which elements of its output are positive. Who overwrites such a value may
+  // only make elements zero whose gradient it makes zero too.
+  void readSignsInBackward(ValueId id) { at(id).signsRead = training(); }
+  bool signsAreRead(ValueId id) const { return at(id).signsRead; }
   dnnl::memory::desc plainDesc(ValueId id) const;  // [batch, channels, height, width]
 
   // The node's output goes into a ReLU and nowhere else: the kernel does it too.
@@ -53,7 +57,7 @@ class Compiler {
 
   // --- gradients, while backward tasks are emitted
   bool needsGradient(ValueId id) const { return needsGradient_[static_cast<std::size_t>(id)]; }
-  // The finished gradient of a node's output.
+  // The finished gradient of a node's output. Asked for in another layout, it stays in that one.
   Tensor gradient(ValueId id) const;
   Tensor gradient(const Node& reader, ValueId id, const dnnl::memory::desc& layout);
   // One reader's part of a value's gradient, complete once the tasks so far have run. Parts are added up in
@@ -67,7 +71,8 @@ class Compiler {
     std::optional<Tensor> tensor;
     std::vector<Tensor> copies;  // in other layouts
     int readers = 0;
-    bool shared = false;  // lies in the buffer of a value that has other readers
+    bool shared = false;     // lies in the buffer of a value that has other readers
+    bool signsRead = false;  // here or in a value whose buffer it lies in
     std::optional<Tensor> gradient;
     bool gradientPending = false;  // handed out, but its producer's backward is not emitted yet
   };

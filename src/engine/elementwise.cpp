@@ -111,10 +111,12 @@ void compileRelu(Compiler& compiler, const Node& node) {
                    }});
   }
   compiler.define(node.output, output, output.buffer == input.buffer ? in : -1);
+  const bool withBatchNorm = fused && std::holds_alternative<BatchNorm>(before->op);
+  if (!withBatchNorm) compiler.readSignsInBackward(node.output);
 
   compiler.onBackward([=, &compiler, &node] {
     if (!compiler.needsGradient(in)) return;
-    if (fused && std::holds_alternative<BatchNorm>(before->op)) {  // its own backward kernel does it
+    if (withBatchNorm) {  // its own backward kernel does it
       compiler.contribute(node, in, compiler.gradient(node.output));
       return;
     }
@@ -236,7 +238,7 @@ void compileAdd(Compiler& compiler, const Node& node) {
   }
   const Desc layout = cuttableLayout(compiler, node, narrower);
   const Tensor base = compiler.value(node, first, layout);
-  const bool inPlace = compiler.mayOverwrite(first);
+  const bool inPlace = compiler.mayOverwrite(first) && !compiler.signsAreRead(first);
   const Tensor output = inPlace ? base : compiler.tensor(layout);
   const auto samples = static_cast<std::size_t>(compiler.batch());
   const std::size_t stride = sampleFloats(layout);
