@@ -10,7 +10,7 @@
 namespace cohort {
 namespace {
 
-constexpr EpochSize kEpoch{.samples = 1000, .batch = 100};  // ten steps
+constexpr EpochSize kEpoch{.samples = 100, .batch = 10};  // ten steps
 
 Schedule schedule(std::string_view text) {
   return parseSchedule(text, kEpoch);
