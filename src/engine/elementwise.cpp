@@ -244,11 +244,16 @@ void compileAdd(Compiler& compiler, const Node& node) {
   const std::size_t stride = sampleFloats(layout);
   const bool relu = compiler.fusesRelu(node);
 
-  std::vector<Tensor> parts;
+  struct Part {
+    BufferRef buffer;
+    std::size_t count;  // floats of one sample
+  };
+  std::vector<Part> parts;
   std::vector<BufferRef> uses{base.buffer, output.buffer};
   for (std::size_t i = 1; i < node.inputs.size(); ++i) {
     const std::int64_t channels = compiler.graph().shapeOf(node.inputs[i]).channels;
-    parts.push_back(compiler.value(node, node.inputs[i], withChannels(layout, channels)));
+    const Tensor part = compiler.value(node, node.inputs[i], withChannels(layout, channels));
+    parts.push_back({part.buffer, sampleFloats(part.desc)});
     uses.push_back(parts.back().buffer);
   }
   compiler.emit({node.id, "loop", std::move(uses), [=](Binder& binder) -> Action {
@@ -256,9 +261,8 @@ void compileAdd(Compiler& compiler, const Node& node) {
                    return [=, &binder](RunState& state) {
                      const float* x = binder.at(base.buffer, state);
                      if (x != y) std::memcpy(y, x, samples * stride * sizeof(float));
-                     for (const Tensor& part : parts) {
-                       const std::size_t count = sampleFloats(part.desc);
-                       addSamples(y, stride, binder.at(part.buffer, state), count, count, samples);
+                     for (const auto& [part, count] : parts) {
+                       addSamples(y, stride, binder.at(part, state), count, count, samples);
                      }
                      if (relu) reluForward(y, y, samples * stride);
                    };
