@@ -1,0 +1,34 @@
+// One function per subcommand. Each takes parsed arguments and returns an exit code; errors are thrown. Private to cli.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "models/network.h"
+#include "train/run_config.h"
+
+namespace cohort {
+
+struct TrainArguments {
+  GivenSettings given;
+  std::string jobDirectory;
+  std::chrono::steady_clock::time_point processStart;
+};
+
+struct EvaluateArguments {
+  std::string jobDirectory;
+  std::string checkpoint;
+  std::string split = "test";
+  int threads = 0;
+};
+
+struct DescribeArguments {
+  GivenSettings given;
+  bool list = false;
+};
+
+int trainCommand(const NetworkRegistry& networks, const TrainArguments& arguments);
+int evaluateCommand(const NetworkRegistry& networks, const EvaluateArguments& arguments);
+int describeCommand(const NetworkRegistry& networks, const DescribeArguments& arguments);
+
+}  // namespace cohort

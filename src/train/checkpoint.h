@@ -1,0 +1,62 @@
+// Checkpoints of a job directory: checkpoints/step-0000000900.safetensors, the last few kept.
+//
+// A file holds every parameter under its name, every slot as "slot.SLOT.PARAMETER" (all plain, row-major), and in its
+// metadata "cohort.step", "cohort.config" (JSON), "cohort.hash.weights" and "cohort.hash.SLOT": hashes of the arenas.
+// A file whose contents do not fit their hashes is damaged: it is reported, and the one before is used.
+//
+// save() copies the state and writes in the background; saveNow() writes from the state itself. Used by one thread.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/training_state.h"
+
+namespace cohort {
+
+struct CheckpointFile {
+  std::filesystem::path path;
+  Step step = 0;
+};
+
+class CheckpointStore {
+ public:
+  CheckpointStore(std::filesystem::path directory, int keep);
+  ~CheckpointStore();
+
+  // In the order of their steps.
+  std::vector<CheckpointFile> list() const;
+
+  // Returns when the state is copied; waits for an earlier one still being written. An IoError of an earlier write is
+  // thrown here, in saveNow or in wait.
+  void save(const TrainingState& state, const std::string& configJson);
+  std::filesystem::path saveNow(const TrainingState& state, const std::string& configJson);
+  void wait();
+
+  // Restores the newest checkpoint that is whole; `damaged` is told of each that is not. Nothing where there is none.
+  std::optional<CheckpointFile> restoreLatest(TrainingState& state,
+                                              const std::function<void(const std::string&)>& damaged) const;
+
+ private:
+  class Writer;
+
+  std::filesystem::path pathOf(Step step) const;
+  void removeOld() const;
+
+  std::filesystem::path directory_;
+  int keep_;
+  std::unique_ptr<Writer> writer_;
+};
+
+// Fills the state from one file; IoError where it is damaged or of another network.
+void restoreCheckpoint(const std::filesystem::path& path, TrainingState& state);
+
+// Fills the weights that the file has by name, in any file of that format; UsageError where a name is missing there or
+// its shape differs.
+void initializeFrom(const std::filesystem::path& path, TrainingState& state);
+
+}  // namespace cohort

@@ -1,0 +1,72 @@
+#include "train/engine_model.h"
+
+#include <atomic>
+
+#include "base/error.h"
+#include "data/sampler.h"
+
+namespace cohort {
+
+EngineModel::EngineModel(const Graph& graph, std::int64_t grainSize, Lanes& lanes, std::uint64_t seed)
+    : graph_(graph), layout_(parameterLayout(graph)), grainSize_(grainSize), lanes_(lanes), seed_(seed) {
+  memory_.resize(static_cast<std::size_t>(lanes.count()));
+}
+
+std::unique_ptr<EngineModel::Bound> EngineModel::bind(const EngineOptions& options,
+                                                      std::span<const float> weights) {
+  auto bound = std::make_unique<Bound>(graph_, options);
+  const std::size_t floats = bound->plan.laneBytes() / sizeof(float);
+  bound->prepared = std::make_unique<PreparedWeights>(bound->plan, weights);
+  for (FloatBuffer& memory : memory_) {
+    if (memory.size() < floats) {
+      COHORT_CHECK(memory.size() == 0, "evaluation needs no more memory than training");
+      memory = FloatBuffer(floats);
+    }
+    bound->executors.push_back(
+        std::make_unique<Executor>(bound->plan, *bound->prepared, memory.span(), seed_));
+  }
+  return bound;
+}
+
+void EngineModel::prepareTraining(std::span<const float> weights) {
+  training_ = bind({.grainSize = grainSize_, .training = true}, weights);
+}
+
+std::vector<Trainable*> EngineModel::trainables() const {
+  std::vector<Trainable*> models;
+  for (const auto& executor : training_->executors) models.push_back(executor.get());
+  return models;
+}
+
+LossSum EngineModel::evaluate(const Dataset& dataset, std::span<const float> weights) {
+  if (!evaluation_) evaluation_ = bind({.grainSize = grainSize_, .training = false}, weights);
+  COHORT_CHECK(evaluation_->prepared->weights().data() == weights.data(),
+               "evaluation is bound to its weights");
+  const EvaluationSource source(dataset, grainSize_);
+  std::vector<LossSum> sums(static_cast<std::size_t>(source.grains()));
+  std::atomic<std::int64_t> next = 0;
+  lanes_.run([&](int lane) {
+    Executor& executor = *evaluation_->executors[static_cast<std::size_t>(lane)];
+    executor.refreshWeights({lane, lanes_.count()});
+    lanes_.meet();
+    GrainBuffer buffer = source.makeBuffer();
+    for (std::int64_t grain = next++; grain < source.grains(); grain = next++) {
+      source.fill(grain, buffer);
+      sums[static_cast<std::size_t>(grain)] = executor.forward(buffer.batch());
+    }
+  });
+  LossSum total;
+  for (const LossSum& sum : sums) total += sum;
+  return total;
+}
+
+std::size_t EngineModel::memoryBytes() const {
+  std::size_t bytes = 0;
+  for (const FloatBuffer& memory : memory_) bytes += memory.size() * sizeof(float);
+  for (const Bound* bound : {training_.get(), evaluation_.get()}) {
+    if (bound != nullptr) bytes += bound->plan.preparedBytes();
+  }
+  return bytes;
+}
+
+}  // namespace cohort

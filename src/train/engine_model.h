@@ -1,0 +1,52 @@
+// A network on a worker's lanes: plans, prepared weights and one executor per lane, for training and for evaluation.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/float_buffer.h"
+#include "data/dataset.h"
+#include "engine/executor.h"
+#include "train/lanes.h"
+
+namespace cohort {
+
+class EngineModel {
+ public:
+  EngineModel(const Graph& graph, std::int64_t grainSize, Lanes& lanes, std::uint64_t seed);
+
+  const ParameterLayout& layout() const { return layout_; }
+
+  // Compiles for training on `weights`, which must outlive this.
+  void prepareTraining(std::span<const float> weights);
+  std::vector<Trainable*> trainables() const;
+
+  // Loss and counts over a whole dataset, cut into fixed grains by sample index and summed in index order: the same
+  // bits for every number of lanes. Compiles at its first call; later calls must give the same `weights`.
+  LossSum evaluate(const Dataset& dataset, std::span<const float> weights);
+
+  std::size_t memoryBytes() const;  // lanes' memory and prepared weights
+
+ private:
+  // A plan bound to the lanes.
+  struct Bound {
+    Bound(const Graph& graph, const EngineOptions& options) : plan(compile(graph, options)) {}
+    ExecutionPlan plan;
+    std::unique_ptr<PreparedWeights> prepared;
+    std::vector<std::unique_ptr<Executor>> executors;
+  };
+
+  std::unique_ptr<Bound> bind(const EngineOptions& options, std::span<const float> weights);
+
+  Graph graph_;
+  ParameterLayout layout_;
+  std::int64_t grainSize_;
+  Lanes& lanes_;
+  std::uint64_t seed_;
+  std::vector<FloatBuffer> memory_;  // by lane; training and evaluation never run at once
+  std::unique_ptr<Bound> training_;
+  std::unique_ptr<Bound> evaluation_;
+};
+
+}  // namespace cohort

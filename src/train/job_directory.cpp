@@ -1,0 +1,64 @@
+#include "train/job_directory.h"
+
+#include <cerrno>
+#include <ctime>
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+
+namespace cohort {
+
+namespace fs = std::filesystem;
+
+JobDirectory::JobDirectory(fs::path path) : path_(std::move(path)) {
+  std::error_code error;
+  fs::create_directories(checkpoints(), error);
+  if (error)
+    throw IoError(fmt::format("cannot make the job directory {}: {}", path_.string(), error.message()));
+  const fs::path lock = path_ / "lock";
+  lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock_ < 0) {
+    throw IoError(
+        fmt::format("cannot write in the job directory {}: {}", path_.string(), systemMessage(errno)));
+  }
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    ::close(lock_);
+    throw UsageError(
+        fmt::format("another run is using {}; wait for it, or give another --job-dir", path_.string()));
+  }
+}
+
+JobDirectory::~JobDirectory() {
+  ::close(lock_);
+}
+
+void JobDirectory::writeConfig(const std::string& json) const {
+  writeWholeFile(path_ / "config.json", json);
+}
+
+void JobDirectory::writeSummary(const std::string& json) const {
+  writeWholeFile(path_ / "summary.json", json);
+}
+
+std::optional<std::string> storedConfig(const fs::path& jobDirectory) {
+  const fs::path path = jobDirectory / "config.json";
+  if (!fs::exists(path)) return std::nullopt;
+  return readWholeFile(path);
+}
+
+fs::path newJobDirectory(const std::string& network) {
+  const std::time_t now = std::time(nullptr);
+  const std::string day = fmt::format("{:%Y%m%d}", fmt::localtime(now));
+  for (int n = 1;; ++n) {
+    fs::path path = fs::path("runs") / fmt::format("{}-{}-{}", network, day, n);
+    if (!fs::exists(path)) return path;
+  }
+}
+
+}  // namespace cohort

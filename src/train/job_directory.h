@@ -1,0 +1,35 @@
+// A run's folder: config.json, summary.json, checkpoints/, and a lock that keeps a second run out while this one lives.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace cohort {
+
+class JobDirectory {
+ public:
+  // Makes the folder where it is missing, and locks it. UsageError where another process has it, IoError where it
+  // cannot be made.
+  explicit JobDirectory(std::filesystem::path path);
+  ~JobDirectory();
+  JobDirectory(const JobDirectory&) = delete;
+  JobDirectory& operator=(const JobDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+  void writeConfig(const std::string& json) const;
+  void writeSummary(const std::string& json) const;
+
+ private:
+  std::filesystem::path path_;
+  int lock_ = -1;
+};
+
+// The stored configuration's text; nothing where the folder has none.
+std::optional<std::string> storedConfig(const std::filesystem::path& jobDirectory);
+
+// runs/NETWORK-DATE-N with the first N that is free.
+std::filesystem::path newJobDirectory(const std::string& network);
+
+}  // namespace cohort

@@ -1,0 +1,66 @@
+// A whole training run on one worker: data, model, loop, evaluations, checkpoints, resume, summary.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <string>
+
+#include "base/trainable.h"
+#include "models/network.h"
+#include "train/job_directory.h"
+#include "train/run_config.h"
+#include "train/summary.h"
+
+namespace cohort {
+
+// What a run tells while it goes; called from the training thread, between steps.
+class RunObserver {
+ public:
+  struct Started {
+    std::string network, dataset;
+    std::size_t parameters = 0;
+    std::int64_t batchSize = 0, grains = 0;
+    int lanes = 0, idleLanes = 0;  // idle: asked for, but there are fewer grains
+    Step startStep = 0;
+    Step targetStep = 0;  // 0: until the time is over
+  };
+  struct Progress {
+    Step step = 0;        // done
+    Step targetStep = 0;  // 0: unknown
+    double loss = 0;      // of this step
+    double imagesPerSecond = 0;
+    double learningRate = 0;
+    double secondsLeft = -1;  // negative: unknown
+  };
+
+  virtual ~RunObserver() = default;
+  virtual void started(const Started&) {}
+  virtual void progressed(const Progress&) {}
+  virtual void evaluated(Step, const LossSum&) {}
+  virtual void checkpointed(Step) {}
+  virtual void warned(const std::string&) {}
+};
+
+// Set by a signal handler: stop at the next step boundary.
+using StopFlag = std::atomic<bool>;
+
+// Trains until the configuration's length is reached or `stop` is set, resuming from the job directory's last good
+// checkpoint. Writes a checkpoint and summary.json at the end. UsageError where the loss is no longer finite.
+RunSummary runTraining(const NetworkRegistry& networks, RunConfig config, const JobDirectory& job,
+                       const StopFlag& stop, std::chrono::steady_clock::time_point processStart,
+                       RunObserver& observer);
+
+struct EvaluationResult {
+  std::filesystem::path checkpoint;
+  Step step = 0;
+  LossSum sums;
+  std::string weightsHash;
+};
+
+// Evaluates a job directory's newest whole checkpoint (or `checkpoint`, where given) on a split of its dataset.
+EvaluationResult runEvaluation(const NetworkRegistry& networks, const std::filesystem::path& jobDirectory,
+                               const std::filesystem::path& checkpoint, const std::string& split, int threads,
+                               RunObserver& observer);
+
+}  // namespace cohort

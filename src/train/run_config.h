@@ -1,0 +1,150 @@
+// Everything that decides a training run, in the words of the command line. One table (visitSettings) serves the
+// flags, the job directory's config.json and the comparison of two configurations, so that a setting is written down
+// once.
+//
+// Where a value comes from, later ones winning: the network's recipe, the job directory's stored configuration, the
+// flags given now. A *defining* setting cannot change within a job directory: the run would no longer be the one that
+// its weights come from.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/network.h"
+
+namespace cohort {
+
+struct RunConfig {
+  // The model and its data.
+  std::string network = "mnist-cnn";
+  std::string dataset;
+  std::string dataDir;
+  std::int64_t imageSize = 0;
+  std::int64_t channels = 0;
+  std::int64_t classes = 0;
+  std::int64_t samples = 0;
+
+  // How a step is cut.
+  std::int64_t batchSize = 0;
+  std::int64_t grains = 0;
+  std::uint64_t seed = 1;
+  std::string isa;
+
+  // How weights move.
+  std::string optimizer;
+  double learningRate = 0;
+  std::optional<double> momentum;
+  double weightDecay = 0;
+  std::string weightDecayFilter;
+  std::vector<std::string> paramRules;
+  std::string schedule;
+  double averageDecay = 0;
+  std::string initFrom;
+
+  // How long, and what is kept.
+  std::int64_t trainSteps = 0;  // 0: no limit
+  double epochs = 0;            // 0: no limit
+  double maxTime = 0;           // seconds; 0: no limit
+  std::string checkpointEvery = "1000";
+  std::int64_t keep = 3;
+  std::int64_t evalEvery = 0;
+
+  // How this process works; no effect on the result.
+  std::int64_t threads = 0;  // 0: every core of the worker
+  std::int64_t workers = 1;
+
+  bool operator==(const RunConfig&) const = default;
+};
+
+// What a setting is.
+struct Setting {
+  const char* name;   // without the dashes
+  const char* group;  // of the help text
+  const char* value;  // placeholder: "N", "NAME"
+  const char* help;
+  bool defining = false;
+};
+
+// Calls visit(setting, field) for every setting, in the order of the help text.
+template <class Config, class Visit>
+void visitSettings(Config& c, Visit&& visit) {
+  const char* group = "Model and data";
+  visit(Setting{"network", group, "NAME", "network to train; 'cohort describe --list' names them", true},
+        c.network);
+  visit(Setting{"dataset", group, "NAME", "fashion-mnist, mnist or synthetic", true}, c.dataset);
+  visit(Setting{"data-dir", group, "DIR", "where the dataset's files are"}, c.dataDir);
+  visit(Setting{"image-size", group, "S", "height and width of the images", true}, c.imageSize);
+  visit(Setting{"channels", group, "N", "colour channels of synthetic images", true}, c.channels);
+  visit(Setting{"classes", group, "N", "classes of synthetic data", true}, c.classes);
+  visit(Setting{"samples", group, "N", "training samples of synthetic data", true}, c.samples);
+
+  group = "Batch";
+  visit(Setting{"batch-size", group, "N", "samples in a step, all grains together", true}, c.batchSize);
+  visit(Setting{"grains", group, "N", "equal parts of a batch, each computed alone", true}, c.grains);
+  visit(Setting{"seed", group, "N", "of initial weights, order of samples and dropout", true}, c.seed);
+  visit(
+      Setting{"isa", group, "NAME", "instruction set: sse41, avx2 or avx512 (default: the best here)", true},
+      c.isa);
+
+  group = "Optimizer";
+  visit(Setting{"optimizer", group, "NAME", "sgd, momentum, nesterov, adagrad, rmsprop or adam", true},
+        c.optimizer);
+  visit(Setting{"lr", group, "X", "learning rate"}, c.learningRate);
+  visit(Setting{"momentum", group, "X", "for momentum, nesterov and rmsprop"}, c.momentum);
+  visit(Setting{"weight-decay", group, "X", "L2 factor, added to the gradient"}, c.weightDecay);
+  visit(Setting{"weight-decay-filter", group, "REGEX", "decay only parameters with such names"},
+        c.weightDecayFilter);
+  visit(Setting{"param-rule", group, "RULE", "'REGEX:lr=2,decay=0'; may be repeated"}, c.paramRules);
+  visit(Setting{"schedule", group, "TEXT",
+                "constant, steps:N,F, exponential:N,R, piecewise:EPOCH=F,..., cosine:N"},
+        c.schedule);
+  visit(Setting{"average-decay", group, "X", "evaluate a moving average of the weights (0: off)"},
+        c.averageDecay);
+  visit(Setting{"init-from", group, "FILE", "start from a safetensors file's weights, by name"}, c.initFrom);
+
+  group = "Length and records";
+  visit(Setting{"train-steps", group, "N", "stop at this global step"}, c.trainSteps);
+  visit(Setting{"epochs", group, "E", "stop after this many passes over the data"}, c.epochs);
+  visit(Setting{"max-time", group, "T", "stop after this time: 90s, 10m, 2h"}, c.maxTime);
+  visit(Setting{"checkpoint-every", group, "K", "steps, or a time such as 600s; 0: only at the end"},
+        c.checkpointEvery);
+  visit(Setting{"keep", group, "K", "checkpoints to keep"}, c.keep);
+  visit(Setting{"eval-every", group, "K", "evaluate every K steps; 0: only at the end"}, c.evalEvery);
+
+  group = "Process";
+  visit(Setting{"threads", group, "T", "lanes, each computing whole grains (default: every core)"},
+        c.threads);
+  visit(Setting{"workers", group, "N", "worker processes"}, c.workers);
+}
+
+// Values as a user gave them, by setting name; a list setting has several.
+using GivenSettings = std::map<std::string, std::vector<std::string>, std::less<>>;
+
+// UsageError where a text is not a value of its setting, naming the flag.
+void applySettings(RunConfig& config, const GivenSettings& given);
+
+// The configuration of a run: recipe, then `stored` (empty for a new job directory), then `given`. UsageError where a
+// given value contradicts a defining one that is stored.
+RunConfig resolveConfig(const NetworkRegistry& networks, const std::optional<std::string>& storedJson,
+                        const GivenSettings& given);
+
+std::string toJson(const RunConfig& config);
+// UsageError naming `source` where the text is not a configuration.
+RunConfig configFromJson(std::string_view text, const std::string& source);
+
+// "90s", "10m", "2h", "1.5" (seconds) -> seconds.
+double parseDuration(std::string_view text, const std::string& flag);
+
+// When to write a checkpoint.
+struct CheckpointInterval {
+  std::int64_t steps = 0;  // 0: not by steps
+  double seconds = 0;      // 0: not by time
+};
+CheckpointInterval parseCheckpointInterval(const std::string& text);
+
+}  // namespace cohort

@@ -1,0 +1,40 @@
+// What a run comes to, for people and for programs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/trainable.h"
+#include "train/statistics.h"
+
+namespace cohort {
+
+struct RunSummary {
+  std::string network;
+  std::string dataset;
+  Step startStep = 0;
+  Step step = 0;
+  double loss = 0;                    // mean training loss of the last steps (up to 100)
+  std::optional<LossSum> evaluation;  // of the test split at the end; nothing where the run was interrupted
+  double elapsedSeconds = 0;          // of this process, from its start
+  double startupSeconds = 0;          // until the first step began
+  double cpuSeconds = 0;
+  SpeedStatistics speed;
+  // Shares of the steps' time, seconds of wall time: lanes' time divided by lanes.
+  double dataSeconds = 0;
+  double forwardSeconds = 0;
+  double backwardSeconds = 0;
+  double updateSeconds = 0;
+  double checkpointSeconds = 0;  // that training stood still
+  double evaluationSeconds = 0;
+  std::int64_t peakMemoryBytes = 0;
+  int threads = 0;
+  std::string weightsHash;
+  std::string checkpoint;  // the last one's path
+  bool interrupted = false;
+};
+
+std::string toJson(const RunSummary& summary);
+
+}  // namespace cohort

@@ -1,0 +1,49 @@
+// The training step, on one worker's lanes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "data/sampler.h"
+#include "sync/sync_rule.h"
+#include "train/lanes.h"
+
+namespace cohort {
+
+// Seconds that lanes spent, all lanes together.
+struct PhaseSeconds {
+  double data = 0;
+  double forward = 0;  // with refreshing the weights' kernel layouts
+  double backward = 0;
+};
+
+class Trainer {
+ public:
+  // One model per lane; everything outlives the trainer.
+  Trainer(Lanes& lanes, std::vector<Trainable*> models, SyncRule& rule, const BatchSource& batches,
+          int grains);
+
+  // Computes the step; afterwards the weights are the next step's. The sums are over the whole batch.
+  LossSum step(Step step);
+  PhaseSeconds seconds() const;
+
+ private:
+  // Each lane writes only its own, on cache lines of its own.
+  struct alignas(64) Lane {
+    Trainable* model;
+    std::unique_ptr<GrainBuffer> buffer;
+    PhaseSeconds seconds;
+  };
+
+  void runLane(int index, Step step);
+
+  Lanes& lanes_;
+  SyncRule& rule_;
+  const BatchSource& batches_;
+  std::vector<Lane> lane_;
+  std::vector<LossSum> losses_;  // by grain
+  GrainTree tree_;
+};
+
+}  // namespace cohort
