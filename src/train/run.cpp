@@ -41,7 +41,7 @@ DatasetOptions datasetOptions(const RunConfig& config) {
 // Opens a split; the configuration's sizes become the dataset's own where they were left open.
 std::unique_ptr<Dataset> openSplit(RunConfig& config, Split split) {
   DatasetOptions options = datasetOptions(config);
-  if (split == Split::Test) options.syntheticSize = 0;
+  if (split == Split::Test) options.syntheticSize = config.testSamples;
   std::unique_ptr<Dataset> dataset = openDataset(options, split);
   config.channels = dataset->shape().channels;
   config.imageSize = dataset->shape().height;
@@ -102,6 +102,7 @@ void addUsage(RunSummary& summary) {
 // Steps that "recent" means, for the reported speed and the final loss.
 constexpr std::size_t kRecent = 100;
 
+// NaN where there is none.
 double meanOfKnown(const std::vector<double>& values) {
   double sum = 0;
   int known = 0;
@@ -110,7 +111,7 @@ double meanOfKnown(const std::vector<double>& values) {
     sum += value;
     ++known;
   }
-  return known == 0 ? 0 : sum / known;
+  return sum / known;
 }
 
 // Everything that a run holds, from the configuration to the last summary.
@@ -139,6 +140,7 @@ class Run {
  private:
   void restore();
   void loop(const StopFlag& stop, Clock::time_point processStart);
+  std::string diverged();
   bool checkpointDue() const;
   void checkpoint();
   void evaluate();
@@ -222,10 +224,7 @@ void Run::loop(const StopFlag& stop, Clock::time_point processStart) {
     const LossSum sums = trainer_->step(state_.step);
     times_.add(secondsSince(start));
     if (!std::isfinite(sums.loss)) {
-      throw UsageError(
-          fmt::format("the loss is no longer a number at step {}; a smaller --lr would help (checkpoints "
-                      "up to step {} are kept)",
-                      state_.step, std::max<Step>(lastCheckpoint_, 0)));
+      throw UsageError(diverged());
     }
     ++state_.step;
     report(sums);
@@ -237,6 +236,20 @@ void Run::loop(const StopFlag& stop, Clock::time_point processStart) {
     }
     if (checkpointDue()) checkpoint();
   }
+}
+
+std::string Run::diverged() {
+  try {
+    checkpoints_.wait();
+  } catch (const UsageError&) {
+    // The same failure, seen by the writer: its checkpoint does not exist.
+  }
+  const std::vector<CheckpointFile> files = checkpoints_.list();
+  const std::string kept = files.empty()
+                               ? "there is no checkpoint yet"
+                               : fmt::format("the last checkpoint, of step {}, is kept", files.back().step);
+  return fmt::format("the loss is no longer a number at step {}; a smaller --lr would help ({})", state_.step,
+                     kept);
 }
 
 bool Run::checkpointDue() const {

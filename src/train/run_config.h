@@ -28,6 +28,7 @@ struct RunConfig {
   std::int64_t channels = 0;
   std::int64_t classes = 0;
   std::int64_t samples = 0;
+  std::int64_t testSamples = 0;
 
   // How a step is cut.
   std::int64_t batchSize = 0;
@@ -82,6 +83,7 @@ void visitSettings(Config& c, Visit&& visit) {
   visit(Setting{"channels", group, "N", "colour channels of synthetic images", true}, c.channels);
   visit(Setting{"classes", group, "N", "classes of synthetic data", true}, c.classes);
   visit(Setting{"samples", group, "N", "training samples of synthetic data", true}, c.samples);
+  visit(Setting{"test-samples", group, "N", "test samples of synthetic data"}, c.testSamples);
 
   group = "Batch";
   visit(Setting{"batch-size", group, "N", "samples in a step, all grains together", true}, c.batchSize);
