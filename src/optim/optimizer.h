@@ -5,14 +5,13 @@
 //   sgd          w -= lr * g'
 //   momentum     v = m * v + g';                  w -= lr * v
 //   nesterov     v = m * v + g';                  w -= lr * (g' + m * v)
-//   adagrad      a = a + g'^2;                    w -= lr * g' / sqrt(a)            a starts at
-//   adagradInitial rmsprop      s = d * s + (1 - d) * g'^2;      v = m * v + lr * g' / sqrt(s + epsilon);   w
-//   -= v adam         p = b1 * p + (1 - b1) * g';      q = b2 * q + (1 - b2) * g'^2
+//   adagrad      a = a + g'^2;                    w -= lr * g' / sqrt(a)   (a starts at adagradInitial)
+//   rmsprop      s = d * s + (1 - d) * g'^2;      v = m * v + lr * g' / sqrt(s + epsilon);   w -= v
+//   adam         p = b1 * p + (1 - b1) * g';      q = b2 * q + (1 - b2) * g'^2
 //                w -= lr * (p / (1 - b1^t)) / (sqrt(q / (1 - b2^t)) + epsilon)
 //
-//   average      a = d * a + (1 - d) * w after the update, with d = min(averageDecay, (1 + t) / (10 + t)), so
-//   that a
-//                short run is not dominated by its start; a starts at the first weights
+//   average      a = d * a + (1 - d) * w after the update, with d = min(averageDecay, (1 + t) / (10 + t)),
+//                so that a short run is not dominated by its start; a starts at the first weights
 //
 // Everything here is a plain value; the functions are pure.
 #pragma once

@@ -1,18 +1,15 @@
 // The learning rate over time, as a factor of the base learning rate: a pure function of the step, computed
 // in double precision without library functions whose last bit depends on the machine.
 //
-//   constant                         1
-//   steps:EVERY,FACTOR               FACTOR ^ floor(step / EVERY)
-//   exponential:DECAY_STEPS,RATE     RATE ^ floor(step / DECAY_STEPS): the same staircase, under the name by
-//   which
-//                                    recipes with many small stairs give it
-//   piecewise:EPOCH=FACTOR,…         1, then FACTOR from its EPOCH on (fractions allowed, increasing); the
-//   factors are of
-//                                    the base rate, not of each other; epoch = step * batch / samples
-//   cosine:TOTAL_STEPS[,FINAL]       from 1 down half a cosine to FINAL (0 unless given) at TOTAL_STEPS, then
-//   FINAL warmup:STEPS+FORM                FORM times (step + 1) / STEPS during the first STEPS steps;
-//   'warmup:STEPS' alone
-//                                    is followed by 'constant'
+//   constant                       1
+//   steps:EVERY,FACTOR             FACTOR ^ floor(step / EVERY)
+//   exponential:DECAY_STEPS,RATE   RATE ^ floor(step / DECAY_STEPS): the same staircase, under the name by
+//                                  which recipes with many small stairs give it
+//   piecewise:EPOCH=FACTOR,…       1, then FACTOR from its EPOCH on (fractions allowed, increasing); the
+//                                  factors are of the base rate; epoch = step * batch / samples
+//   cosine:TOTAL_STEPS[,FINAL]     from 1 down half a cosine to FINAL (0 unless given), then FINAL
+//   warmup:STEPS+FORM              FORM times (step + 1) / STEPS during the first STEPS steps; 'warmup:STEPS'
+//                                  alone is followed by 'constant'
 //
 // A Schedule is a value: copyable, comparable, immutable once parsed.
 #pragma once

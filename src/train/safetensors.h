@@ -4,9 +4,9 @@
 //   length   := 64 bits, least significant byte first: the header's size in bytes
 //   header   := a JSON object in UTF-8, filled up with spaces so that the payload begins at a multiple of 8
 //   object   := { "__metadata__": {string: string …}?, NAME: tensor … }, no name twice
-//   tensor   := { "dtype": "F32" …, "shape": [extent …], "data_offsets": [begin, end] }, counted from the
-//   payload's start payload  := the tensors' values, row-major, least significant byte first, without gaps or
-//   overlaps
+//   tensor   := { "dtype": "F32" …, "shape": [extent …], "data_offsets": [begin, end] }, the offsets
+//               counted from the payload's start
+//   payload  := the tensors' values, row-major, least significant byte first, without gaps or overlaps
 //
 // The writer is atomic (see base/atomic_file.h). The reader checks all of the above before it gives anything,
 // and treats what it reads as untrusted: a malformed file is an IoError that names it, never a crash.
