@@ -1,12 +1,12 @@
 #include "base/atomic_file.h"
 
 #include <array>
+#include <csignal>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/resource.h>
 
 #include "base/error.h"
@@ -36,14 +36,14 @@ std::string messageOf(const auto& action) {
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
-    previousHandler_ = ::signal(SIGXFSZ, SIG_IGN);
+    previousHandler_ = std::signal(SIGXFSZ, SIG_IGN);
     ::getrlimit(RLIMIT_FSIZE, &previous_);
     const rlimit limit{bytes, previous_.rlim_max};
     ::setrlimit(RLIMIT_FSIZE, &limit);
   }
   ~FileSizeLimit() {
     ::setrlimit(RLIMIT_FSIZE, &previous_);
-    ::signal(SIGXFSZ, previousHandler_);
+    std::signal(SIGXFSZ, previousHandler_);
   }
   FileSizeLimit(const FileSizeLimit&) = delete;
   FileSizeLimit& operator=(const FileSizeLimit&) = delete;

@@ -109,7 +109,8 @@ TEST(Initialize, TheThreadCountDoesNotChangeABit) {
 
 TEST(Initialize, DependsOnTheNameNotOnThePlace) {
   const ParameterLayout layout = mixedLayout();
-  const ParameterLayout alone({layout.at(layout.find("conv.weight"))});
+  const ParameterSpec& spec = layout.at(layout.find("conv.weight"));
+  const ParameterLayout alone({spec});
   const auto all = initialized(layout, 5);
   EXPECT_TRUE(std::ranges::equal(valuesOf(layout, "conv.weight", all), initialized(alone, 5)));
 }

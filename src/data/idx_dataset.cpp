@@ -67,7 +67,7 @@ fs::path findIdxDirectory(const IdxSet& set, const fs::path& given) {
         fmt::format("The data folder {} does not exist; name the folder that holds the files of {}.",
                     given.string(), set.name));
   }
-  const fs::path local = fs::path("data") / set.name;
+  fs::path local = fs::path("data") / set.name;
   if (fs::is_directory(local, ignored)) return local;
   if (set.package.empty()) {
     throw UsageError(

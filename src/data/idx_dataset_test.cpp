@@ -119,7 +119,7 @@ TEST_F(IdxFiles, OfTheTestSplitHaveNamesOfTheirOwn) {
 TEST_F(IdxFiles, MissingAreNamedWithTheirFolder) {
   fs::remove(labels_);
   try {
-    IdxDataset(fashion(), directory_.path(), Split::Train);
+    const IdxDataset dataset(fashion(), directory_.path(), Split::Train);
     ADD_FAILURE();
   } catch (const UsageError& error) {
     EXPECT_NE(std::string(error.what()).find("train-labels-idx1-ubyte"), std::string::npos) << error.what();
@@ -166,9 +166,9 @@ TEST_F(IdxFiles, WithTrailingBytesAreRefused) {
 }
 
 TEST_F(IdxFiles, ThatAnnounceMoreThanTheyCanHoldTakeNoMemory) {
-  const std::string most = number(0xffffffff);
-  for (const std::string& file :
-       {number(0x803) + most + most + most, gzipped(number(0x803) + most + most + most)}) {
+  std::string header = number(0x803);
+  for (int extent = 0; extent < 3; ++extent) header += number(0xffffffff);
+  for (const std::string& file : {header, gzipped(header)}) {
     writeTestFile(images_, file);
     expectRefused(images_, "truncated");
   }

@@ -98,7 +98,7 @@ TEST(BatchSource, AGrainDoesNotDependOnWhatWasAskedBefore) {
   const auto all = sequence(dataset, options, 20);
   const BatchSource fresh(dataset, options);
   for (const auto& [step, grain] : {std::pair<Step, GrainIndex>{13, 2}, {0, 3}, {19, 0}, {4, 1}, {13, 2}}) {
-    const auto first = all.begin() + step * 24 + grain * 6;
+    const auto first = all.begin() + step * 24 + Step{grain} * 6;
     EXPECT_EQ(grainOf(fresh, step, grain), std::vector<std::int32_t>(first, first + 6));
   }
 }

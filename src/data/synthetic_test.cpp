@@ -79,7 +79,7 @@ TEST(Synthetic, NoiseOfSamplesChannelsAndRowsIsUnrelated) {
   EXPECT_NEAR(correlation(first, noise(399)), 0, 0.08);
   for (const int shift : {1, 2, 64, 128}) {
     auto shifted = first;
-    std::ranges::rotate(shifted, shifted.begin() + shift);
+    std::rotate(shifted.begin(), shifted.begin() + shift, shifted.end());
     EXPECT_NEAR(correlation(first, shifted), 0, 0.08) << shift;
   }
 }

@@ -147,9 +147,11 @@ StoredTensor parseTensor(const std::filesystem::path& path, const std::string& n
   if (!tensor.is_object()) refuse(path, fmt::format("the entry '{}' is not an object", name));
   const auto dtype = tensor.find("dtype");
   if (dtype == tensor.end() || !dtype->is_string()) refuse(path, fmt::format("'{}' has no dtype", name));
-  StoredTensor stored{.name = name, .dtype = dtype->get<std::string>(), .shape = {}};
-  const auto known = std::ranges::find(kElementBytes, std::string_view(stored.dtype),
-                                       &std::pair<std::string_view, std::uint64_t>::first);
+  StoredTensor stored;
+  stored.name = name;
+  stored.dtype = dtype->get<std::string>();
+  const auto known =
+      std::ranges::find_if(kElementBytes, [&](const auto& entry) { return entry.first == stored.dtype; });
   if (known == kElementBytes.end()) {
     refuse(path, fmt::format("'{}' has the unknown dtype '{}'", name, stored.dtype));
   }

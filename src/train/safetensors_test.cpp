@@ -91,6 +91,7 @@ TEST_F(Safetensors, TakeOddNames) {
   const std::vector<std::string> names{
       "", " ", "a\"b\\c", "conv1/weight:0", "Größe-层-🦊", "tab\tnewline\n", "dtype", "null"};
   std::vector<TensorToWrite> tensors;
+  tensors.reserve(names.size());
   for (const std::string& name : names) tensors.push_back({name, {1}, value});
   writeSafetensors(path_, tensors, {{"", ""}, {"🦊", "层"}});
   const SafetensorsReader reader(path_);
@@ -135,7 +136,7 @@ TEST_F(Safetensors, ReplaceAnOlderFile) {
 TEST_F(Safetensors, AreRefusedAtEveryTruncation) {
   const std::string file = smallFile();
   for (std::size_t size = 0; size < file.size(); ++size) {
-    expectRefused(std::string_view(file).substr(0, size), "is not a valid safetensors file");
+    expectRefused(file.substr(0, size), "is not a valid safetensors file");
   }
   expectRefused(file + "x", "25 follow the header");
 }
