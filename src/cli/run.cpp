@@ -74,6 +74,12 @@ std::string parseMessage(const CLI::App& app, const CLI::ParseError& error) {
                        nearest.empty() ? fmt::format("; see cohort {} --help", command->get_name())
                                        : fmt::format("; did you mean {}?", nearest));
   }
+  if (app.get_subcommands().empty()) {
+    const std::vector<std::string> rest = app.remaining();
+    return fmt::format(
+        "{} is train, eval or describe (see cohort --help)",
+        rest.empty() ? "the first word after cohort" : fmt::format("'{}' is no command: it", rest[0]));
+  }
   return error.what();
 }
 

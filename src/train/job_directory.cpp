@@ -48,7 +48,8 @@ void JobDirectory::writeSummary(const std::string& json) const {
 
 std::optional<std::string> storedConfig(const fs::path& jobDirectory) {
   const fs::path path = jobDirectory / "config.json";
-  if (!fs::exists(path)) return std::nullopt;
+  std::error_code unreadable;  // whoever locks the folder says why
+  if (!fs::exists(path, unreadable)) return std::nullopt;
   return readWholeFile(path);
 }
 
