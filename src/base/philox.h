@@ -15,20 +15,27 @@ struct PhiloxKey {
   std::uint32_t high = 0;
 };
 
+inline constexpr int kPhiloxRounds = 10;
+
+// By reference to four words, so that a loop over many blocks vectorises.
+inline void philoxRound(PhiloxKey key, std::uint32_t& w0, std::uint32_t& w1, std::uint32_t& w2,
+                        std::uint32_t& w3) {
+  const std::uint64_t product0 = std::uint64_t{0xD2511F53u} * w0;
+  const std::uint64_t product1 = std::uint64_t{0xCD9E8D57u} * w2;
+  w0 = static_cast<std::uint32_t>(product1 >> 32) ^ w1 ^ key.low;
+  w1 = static_cast<std::uint32_t>(product1);
+  w2 = static_cast<std::uint32_t>(product0 >> 32) ^ w3 ^ key.high;
+  w3 = static_cast<std::uint32_t>(product0);
+}
+
+// The key of the round after.
+inline PhiloxKey nextPhiloxKey(PhiloxKey key) {
+  return {key.low + 0x9E3779B9u, key.high + 0xBB67AE85u};
+}
+
 inline PhiloxBlock philox(PhiloxKey key, PhiloxBlock counter) {
-  constexpr std::uint32_t kMultiplier0 = 0xD2511F53u;
-  constexpr std::uint32_t kMultiplier1 = 0xCD9E8D57u;
-  constexpr std::uint32_t kWeyl0 = 0x9E3779B9u;
-  constexpr std::uint32_t kWeyl1 = 0xBB67AE85u;
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t product0 = std::uint64_t{kMultiplier0} * counter[0];
-    const std::uint64_t product1 = std::uint64_t{kMultiplier1} * counter[2];
-    counter = {static_cast<std::uint32_t>(product1 >> 32) ^ counter[1] ^ key.low,
-               static_cast<std::uint32_t>(product1),
-               static_cast<std::uint32_t>(product0 >> 32) ^ counter[3] ^ key.high,
-               static_cast<std::uint32_t>(product0)};
-    key.low += kWeyl0;
-    key.high += kWeyl1;
+  for (int round = 0; round < kPhiloxRounds; ++round, key = nextPhiloxKey(key)) {
+    philoxRound(key, counter[0], counter[1], counter[2], counter[3]);
   }
   return counter;
 }
