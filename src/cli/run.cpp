@@ -114,7 +114,7 @@ Parser::Parser(const NetworkRegistry& networks) {
       ->type_name("DIR");
   addSettings(*command, train.given, [](const Setting&) { return true; });
   command->footer(
-      "Without options: mnist-cnn on Fashion-MNIST, about a minute. Defaults come from the network's "
+      "Without options: mnist-cnn on Fashion-MNIST, about a minute. Defaults come from the network's\n"
       "recipe.");
   command->callback([this, &networks] { exitCode = trainCommand(networks, train); });
 

@@ -36,7 +36,7 @@ std::string groupedText(std::int64_t number) {
 std::string bytesText(double bytes) {
   const char* units[] = {"B", "kB", "MB", "GB", "TB"};
   std::size_t unit = 0;
-  while (bytes >= 1000 && unit + 1 < std::size(units)) {
+  while (bytes >= 999.5 && unit + 1 < std::size(units)) {
     bytes /= 1000;
     ++unit;
   }
@@ -51,7 +51,9 @@ std::string progressText(const ProgressReport& report, int width) {
       fmt::format("  {} images/s", report.imagesPerSecond < 100
                                        ? fmt::format("{:.1f}", report.imagesPerSecond)
                                        : groupedText(std::llround(report.imagesPerSecond))),
-      report.secondsLeft >= 0 ? fmt::format("  {} left", clockText(report.secondsLeft)) : ""};
+      report.secondsLeft >= 0 && std::isfinite(report.secondsLeft)
+          ? fmt::format("  {} left", clockText(report.secondsLeft))
+          : ""};
   for (const std::string& part : more) {
     if (std::ssize(text) + std::ssize(part) < width) text += part;
   }

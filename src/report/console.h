@@ -20,7 +20,7 @@ struct ProgressReport {
   double secondsLeft = -1;  // negative: unknown
 };
 
-// "step 120/900  loss 0.5123  1,503 images/s  0:52 left", cut to `width` columns.
+// "step 120/900  loss 0.5123  1,503 images/s  0:52 left", shorter than `width` columns: the cursor needs one.
 std::string progressText(const ProgressReport& report, int width);
 
 // 75 -> "1:15", 3700 -> "1:01:40".

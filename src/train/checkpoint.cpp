@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <condition_variable>
 #include <cstring>
 #include <exception>
@@ -23,6 +24,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kSuffix = ".safetensors";
 constexpr std::string_view kStep = "cohort.step";
+constexpr std::string_view kConfig = "cohort.config";
+constexpr std::string_view kRunHash = "cohort.hash.run";
 
 // One arena of a checkpoint: the weights, or a slot.
 struct Arena {
@@ -41,9 +44,28 @@ std::vector<Arena> arenasOf(const TrainingState& state) {
   return arenas;
 }
 
+std::string runHash(const std::string& step, const std::string& configJson) {
+  const std::string text = step + "\n" + configJson;
+  return hashBytes(std::as_bytes(std::span(text)));
+}
+
+// Weights that are no longer numbers must not take the place of a checkpoint that one can go on from.
+void requireFinite(std::span<const float> weights, Step step) {
+  if (!std::ranges::all_of(weights, [](float weight) { return std::isfinite(weight); })) {
+    throw UsageError(
+        fmt::format("the weights are no longer finite after {} steps, so no checkpoint of them was written; "
+                    "a smaller --lr would help",
+                    step));
+  }
+}
+
 void writeArenas(const fs::path& path, const ParameterLayout& layout, const std::vector<Arena>& arenas,
                  Step step, const std::string& configJson) {
-  TensorMetadata metadata{{std::string(kStep), std::to_string(step)}, {"cohort.config", configJson}};
+  requireFinite(arenas.front().values, step);
+  const std::string stepText = std::to_string(step);
+  TensorMetadata metadata{{std::string(kStep), stepText},
+                          {std::string(kConfig), configJson},
+                          {std::string(kRunHash), runHash(stepText, configJson)}};
   std::vector<TensorToWrite> tensors;
   for (const Arena& arena : arenas) {
     metadata[arena.hashKey()] = hashBytes(std::as_bytes(arena.values));
@@ -160,8 +182,10 @@ std::vector<CheckpointFile> CheckpointStore::list() const {
   return files;
 }
 
-void CheckpointStore::removeOld() const {
-  const std::vector<CheckpointFile> files = list();
+void CheckpointStore::removeOld(Step newest) const {
+  std::vector<CheckpointFile> files = list();
+  // A later one is damaged (the run would have gone on from it): it counts for nothing.
+  std::erase_if(files, [newest](const CheckpointFile& file) { return file.step > newest; });
   for (std::size_t i = 0; i + static_cast<std::size_t>(keep_) < files.size(); ++i) {
     std::error_code ignored;  // an old file that stays does no harm
     fs::remove(files[i].path, ignored);
@@ -170,14 +194,14 @@ void CheckpointStore::removeOld() const {
 
 void CheckpointStore::save(const TrainingState& state, const std::string& configJson) {
   if (!writer_) writer_ = std::make_unique<Writer>();
-  writer_->start(state, pathOf(state.step), configJson, [this] { removeOld(); });
+  writer_->start(state, pathOf(state.step), configJson, [this, step = state.step] { removeOld(step); });
 }
 
 fs::path CheckpointStore::saveNow(const TrainingState& state, const std::string& configJson) {
   wait();
   fs::path path = pathOf(state.step);
   writeArenas(path, state.layout, arenasOf(state), state.step, configJson);
-  removeOld();
+  removeOld(state.step);
   return path;
 }
 
@@ -206,6 +230,10 @@ void restoreCheckpoint(const fs::path& path, TrainingState& state) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), step);
   if (error != std::errc() || end != text.data() + text.size() || step < 0) {
     throw IoError(fmt::format("{} is damaged: its step is '{}'", path.string(), text));
+  }
+  if (runHash(text, metadataOf(file, kConfig)) != metadataOf(file, kRunHash)) {
+    throw IoError(
+        fmt::format("{} is damaged: its step and configuration do not fit their hash", path.string()));
   }
   for (const Arena& arena : arenasOf(state)) {
     for (const Parameter& parameter : state.layout.parameters()) {

@@ -1,7 +1,8 @@
 // Checkpoints of a job directory: checkpoints/step-0000000900.safetensors, the last few kept.
 //
 // A file holds every parameter under its name, every slot as "slot.SLOT.PARAMETER" (all plain, row-major), and in its
-// metadata "cohort.step", "cohort.config" (JSON), "cohort.hash.weights" and "cohort.hash.SLOT": hashes of the arenas.
+// metadata "cohort.step", "cohort.config" (JSON), "cohort.hash.weights" and "cohort.hash.SLOT": hashes of the arenas,
+// and "cohort.hash.run" of the step and the configuration.
 // A file whose contents do not fit their hashes is damaged: it is reported, and the one before is used.
 //
 // save() copies the state and writes in the background; saveNow() writes from the state itself. Used by one thread.
@@ -32,7 +33,7 @@ class CheckpointStore {
   std::vector<CheckpointFile> list() const;
 
   // Returns when the state is copied; waits for an earlier one still being written. An IoError of an earlier write is
-  // thrown here, in saveNow or in wait.
+  // thrown here, in saveNow or in wait. Weights that are not finite are not written: a UsageError.
   void save(const TrainingState& state, const std::string& configJson);
   std::filesystem::path saveNow(const TrainingState& state, const std::string& configJson);
   void wait();
@@ -45,7 +46,7 @@ class CheckpointStore {
   class Writer;
 
   std::filesystem::path pathOf(Step step) const;
-  void removeOld() const;
+  void removeOld(Step newest) const;
 
   std::filesystem::path directory_;
   int keep_;

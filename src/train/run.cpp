@@ -111,7 +111,7 @@ double meanOfKnown(const std::vector<double>& values) {
     sum += value;
     ++known;
   }
-  return sum / known;
+  return known == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / known;
 }
 
 // Everything that a run holds, from the configuration to the last summary.

@@ -147,6 +147,9 @@ void refuseChanges(const RunConfig& stored, const RunConfig& wanted) {
   });
 }
 
+// Far above any use, far below what the arithmetic of sizes can hold.
+constexpr std::int64_t kMost = 1 << 24;
+
 void checkRanges(const RunConfig& config) {
   const auto atLeastOne = [](std::int64_t value, const char* flag) {
     if (value < 1) throw UsageError(fmt::format("{} must be at least 1, not {}", flag, value));
@@ -155,6 +158,14 @@ void checkRanges(const RunConfig& config) {
   atLeastOne(config.grains, "--grains");
   atLeastOne(config.imageSize, "--image-size");
   atLeastOne(config.keep, "--keep");
+  const auto atMost = [](std::int64_t value, const char* flag) {
+    if (value > kMost) throw UsageError(fmt::format("{} can be {} at most, not {}", flag, kMost, value));
+  };
+  atMost(config.batchSize, "--batch-size");
+  atMost(config.imageSize, "--image-size");
+  atMost(config.channels, "--channels");
+  atMost(config.classes, "--classes");
+  atMost(config.keep, "--keep");
   if (config.epochs < 0) throw UsageError("--epochs cannot be negative");
   if (config.workers != 1) {
     throw UsageError(

@@ -15,7 +15,7 @@ struct RunSummary {
   std::string dataset;
   Step startStep = 0;
   Step step = 0;
-  double loss = 0;                    // mean training loss of the last steps (up to 100)
+  double loss = 0;                    // mean training loss of the last steps (up to 100); NaN without one
   std::optional<LossSum> evaluation;  // of the test split at the end; nothing where the run was interrupted
   double elapsedSeconds = 0;          // of this process, from its start
   double startupSeconds = 0;          // until the first step began

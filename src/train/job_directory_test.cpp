@@ -1,0 +1,93 @@
+#include "train/job_directory.h"
+
+#include <memory>
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/test_directory.h"
+
+namespace cohort {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The current folder, for as long as the object lives.
+class InFolder {
+ public:
+  explicit InFolder(const fs::path& path) : before_(fs::current_path()) { fs::current_path(path); }
+  ~InFolder() { fs::current_path(before_); }
+  InFolder(const InFolder&) = delete;
+  InFolder& operator=(const InFolder&) = delete;
+
+ private:
+  fs::path before_;
+};
+
+TEST(JobDirectory, IsMadeWithAllItsParents) {
+  const TestDirectory scratch;
+  const JobDirectory job(scratch / "a/b/c");
+  EXPECT_TRUE(fs::is_directory(scratch / "a/b/c"));
+  EXPECT_TRUE(fs::is_directory(job.checkpoints()));
+}
+
+TEST(JobDirectory, ASecondRunIsRefusedWhileTheFirstLives) {
+  const TestDirectory scratch;
+  auto first = std::make_unique<JobDirectory>(scratch / "job");
+  try {
+    const JobDirectory second(scratch / "job");
+    FAIL() << "both have it";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("another run is using " + (scratch / "job").string()),
+              std::string::npos)
+        << error.what();
+  }
+  first.reset();
+  EXPECT_NO_THROW(JobDirectory{scratch / "job"});
+}
+
+TEST(JobDirectory, WhereNoFolderCanBeIsAnIoErrorThatNamesIt) {
+  const TestDirectory scratch;
+  writeTestFile(scratch / "file", "in the way");
+  const fs::path path = scratch / "file/job";
+  try {
+    const JobDirectory job(path);
+    FAIL() << "made a folder in a file";
+  } catch (const IoError& error) {
+    EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(storedConfig(path), std::nullopt);
+}
+
+TEST(JobDirectory, ALockThatCannotBeWrittenIsAnIoError) {
+  const TestDirectory scratch;
+  fs::create_directories(scratch / "job/lock");
+  EXPECT_THROW(JobDirectory(scratch / "job"), IoError);
+}
+
+TEST(JobDirectory, KeepsItsConfigurationAndSummary) {
+  const TestDirectory scratch;
+  EXPECT_EQ(storedConfig(scratch / "job"), std::nullopt);
+  const JobDirectory job(scratch / "job");
+  EXPECT_EQ(storedConfig(job.path()), std::nullopt);
+  job.writeConfig("{\"a\": 1}\n");
+  job.writeConfig("{\"a\": 2}\n");
+  job.writeSummary("{}\n");
+  EXPECT_EQ(storedConfig(job.path()), "{\"a\": 2}\n");
+  EXPECT_TRUE(fs::exists(job.path() / "summary.json"));
+}
+
+TEST(JobDirectory, DefaultNamesCountUp) {
+  const TestDirectory scratch;
+  const InFolder here(scratch.path());
+  const fs::path first = newJobDirectory("mnist-fc");
+  EXPECT_EQ(first.parent_path(), "runs");
+  EXPECT_TRUE(first.filename().string().starts_with("mnist-fc-20")) << first;
+  EXPECT_TRUE(first.filename().string().ends_with("-1")) << first;
+  fs::create_directories(first);
+  EXPECT_TRUE(newJobDirectory("mnist-fc").filename().string().ends_with("-2"));
+  EXPECT_TRUE(newJobDirectory("mnist-cnn").filename().string().ends_with("-1"));
+}
+
+}  // namespace
+}  // namespace cohort
