@@ -1,6 +1,7 @@
 #include "cli/signals.h"
 
 #include <csignal>
+#include <thread>
 
 #include <unistd.h>
 
@@ -8,21 +9,29 @@ namespace cohort {
 namespace {
 
 StopFlag stopRequested = false;
-static_assert(StopFlag::is_always_lock_free, "a signal handler may set it");
 
-void onSignal(int signal) {
-  if (stopRequested.exchange(true)) _exit(128 + signal);
+void waitForSignals(sigset_t signals) {
+  for (;;) {
+    int signal = 0;
+    if (sigwait(&signals, &signal) != 0) continue;
+    if (stopRequested.exchange(true)) _exit(128 + signal);
+  }
 }
 
 }  // namespace
 
 const StopFlag& stopOnSignals() {
-  struct sigaction action {};
-  action.sa_handler = onSignal;
-  action.sa_flags = SA_RESTART;
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  // Lives as long as the process; it holds nothing that would have to be given back.
+  static const bool started = [&] {
+    std::thread(waitForSignals, signals).detach();
+    return true;
+  }();
+  static_cast<void>(started);
   return stopRequested;
 }
 

@@ -1,12 +1,16 @@
 // SIGINT and SIGTERM: the first asks for a stop at the next step boundary, a second one leaves at once.
+//
+// A thread of its own waits for them, and every other thread blocks them. A handler is no way: the kernel would put its
+// frame below the stack pointer of the thread that it interrupts, and oneDNN's matrix kernels point that register at a
+// buffer of the heap while they compute, so the frame would overwrite whatever lies before it.
 #pragma once
 
 #include "train/run.h"
 
 namespace cohort {
 
-// Installs the handlers and returns the flag that the first signal sets. The one piece of process-wide state: a signal
-// handler can reach nothing else.
+// Starts the thread and returns the flag that the first signal sets. Call it before other threads are made: they take
+// over the caller's mask, as child processes do. The one piece of process-wide state: there is one set of signals.
 const StopFlag& stopOnSignals();
 
 }  // namespace cohort

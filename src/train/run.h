@@ -42,7 +42,7 @@ class RunObserver {
   virtual void warned(const std::string&) {}
 };
 
-// Set by a signal handler: stop at the next step boundary.
+// Set from another thread: stop at the next step boundary.
 using StopFlag = std::atomic<bool>;
 
 // Trains until the configuration's length is reached or `stop` is set, resuming from the job directory's last good
