@@ -32,6 +32,18 @@ JobDirectory::JobDirectory(fs::path path) : path_(std::move(path)) {
     throw UsageError(
         fmt::format("another run is using {}; wait for it, or give another --job-dir", path_.string()));
   }
+  removeLeftovers();
+}
+
+void JobDirectory::removeLeftovers() const {
+  for (const fs::path& folder : {path_, checkpoints()}) {
+    std::error_code ignored;  // they do no harm, they only take room
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+      if (entry.path().filename().string().find(kTemporaryMark) != std::string::npos) {
+        fs::remove(entry.path(), ignored);
+      }
+    }
+  }
 }
 
 JobDirectory::~JobDirectory() {

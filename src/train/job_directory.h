@@ -9,7 +9,7 @@ namespace cohort {
 
 class JobDirectory {
  public:
-  // Makes the folder where it is missing, and locks it. UsageError where another process has it, IoError where it
+  // Makes the folder where it is missing, locks it, and clears away what killed runs had half written. UsageError where another process has it, IoError where it
   // cannot be made.
   explicit JobDirectory(std::filesystem::path path);
   ~JobDirectory();
@@ -22,6 +22,8 @@ class JobDirectory {
   void writeSummary(const std::string& json) const;
 
  private:
+  void removeLeftovers() const;
+
   std::filesystem::path path_;
   int lock_ = -1;
 };

@@ -65,6 +65,21 @@ TEST(JobDirectory, ALockThatCannotBeWrittenIsAnIoError) {
   EXPECT_THROW(JobDirectory(scratch / "job"), IoError);
 }
 
+TEST(JobDirectory, WhatAKilledRunHadHalfWrittenIsClearedAway) {
+  const TestDirectory scratch;
+  const fs::path path = scratch / "job";
+  fs::create_directories(path / "checkpoints");
+  writeTestFile(path / "summary.json.tmp-12-0", "{");
+  writeTestFile(path / "checkpoints/step-0000000002.safetensors.tmp-12-1", "half");
+  writeTestFile(path / "checkpoints/step-0000000001.safetensors", "whole");
+  writeTestFile(path / "notes", "mine");
+  const JobDirectory job(path);
+  EXPECT_FALSE(fs::exists(path / "summary.json.tmp-12-0"));
+  EXPECT_FALSE(fs::exists(path / "checkpoints/step-0000000002.safetensors.tmp-12-1"));
+  EXPECT_TRUE(fs::exists(path / "checkpoints/step-0000000001.safetensors"));
+  EXPECT_TRUE(fs::exists(path / "notes"));
+}
+
 TEST(JobDirectory, KeepsItsConfigurationAndSummary) {
   const TestDirectory scratch;
   EXPECT_EQ(storedConfig(scratch / "job"), std::nullopt);
