@@ -1,0 +1,386 @@
+#!/usr/bin/env python3
+"""command_line_test.py PROGRAM [unittest options]: drives the built program as its users do."""
+
+import fcntl
+import json
+import math
+import os
+import pty
+import random
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import unittest
+from pathlib import Path
+
+PROGRAM = ""
+SMALL = ("--network mnist-cnn --dataset synthetic --image-size 12 --samples 500 --test-samples 80 "
+         "--batch-size 40 --grains 8 --threads 2").split()
+STEPS = 100  # of the runs that are stopped and resumed
+LIMIT = 120  # seconds that nothing here takes
+
+
+def read_safetensors(path):
+    """Metadata, and values by name with their shapes; written from the format's description, not from our reader."""
+    data = Path(path).read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + length].decode("utf-8"))
+    metadata = header.pop("__metadata__", {})
+    payload = data[8 + length:]
+    tensors = {}
+    covered = 0
+    for name, tensor in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+        begin, end = tensor["data_offsets"]
+        count = math.prod(tensor["shape"])
+        assert tensor["dtype"] == "F32" and end - begin == 4 * count and begin == covered
+        covered = end
+        tensors[name] = (tensor["shape"], struct.unpack(f"<{count}f", payload[begin:end]))
+    assert covered == len(payload)
+    return metadata, tensors
+
+
+def write_safetensors(path, tensors):
+    header, payload = {}, b""
+    for name, (shape, values) in tensors.items():
+        part = struct.pack(f"<{len(values)}f", *values)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(payload), len(payload) + len(part)]}
+        payload += part
+    text = json.dumps(header).encode()
+    Path(path).write_bytes(struct.pack("<Q", len(text)) + text + payload)
+
+
+class CommandLine(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory(prefix="cohort-test-")
+        self.addCleanup(self.scratch.cleanup)
+        self.folder = Path(self.scratch.name)
+        self.job = self.folder / "job"
+
+    def run_program(self, *arguments, code=0):
+        done = subprocess.run([PROGRAM, *map(str, arguments)], cwd=self.folder, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=LIMIT, check=False)
+        self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def train(self, *arguments, job=None, code=0):
+        return self.run_program("train", "--job-dir", job or self.job, *arguments, code=code)
+
+    def summary(self, job=None):
+        return json.loads(((job or self.job) / "summary.json").read_text())
+
+    def checkpoints(self, job=None):
+        return sorted(((job or self.job) / "checkpoints").glob("*.safetensors"))
+
+    def start(self, *arguments):
+        """A run that has done its first step."""
+        process = subprocess.Popen([PROGRAM, "train", "--job-dir", self.job, *arguments], cwd=self.folder,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, process)
+        for line in process.stdout:
+            if line.startswith("step "):
+                return process
+        self.fail(f"no step was made: {process.stderr.read()}")
+
+    @staticmethod
+    def end(process):
+        process.kill()
+        process.communicate()
+
+
+class Words(CommandLine):
+    """What the program says, and its exit codes."""
+
+    def test_help_fits_100_columns(self):
+        for arguments in (["--help"], ["train", "--help"], ["eval", "--help"], ["describe", "--help"]):
+            text = self.run_program(*arguments).stdout
+            self.assertIn("Usage: cohort", text)
+            self.assertLessEqual(max(map(len, text.splitlines())), 100, arguments)
+
+    def test_help_names_every_command_and_flag(self):
+        self.assertRegex(self.run_program("--help").stdout, r"(?s)train.*eval.*describe.*75")
+        text = self.run_program("train", "--help").stdout
+        for flag in ("network dataset data-dir image-size batch-size train-steps epochs max-time optimizer lr momentum "
+                     "weight-decay schedule job-dir checkpoint-every keep eval-every seed threads grains workers "
+                     "init-from param-rule isa").split():
+            self.assertIn(f"--{flag} ", text)
+
+    def test_version(self):
+        self.assertRegex(self.run_program("--version").stdout, r"^cohort \d+\.\d+\.\d+\n$")
+
+    def expect_error(self, code, pattern, *arguments):
+        done = self.run_program(*arguments, code=code)
+        self.assertRegex(done.stderr, pattern, arguments)
+        self.assertRegex(done.stderr, r"^cohort: .*\n$", "one sentence")
+        self.assertNotIn("internal error", done.stderr)
+
+    def test_typos_get_a_suggestion(self):
+        self.expect_error(2, r"--batchsize; did you mean --batch-size\?", "train", "--batchsize", "3")
+        self.expect_error(2, r"--bath-size; did you mean --batch-size\?", "train", "--bath-size=3")
+        self.expect_error(2, r"--treads; did you mean --threads\?", "eval", "--job-dir", ".", "--treads", "3")
+        self.expect_error(2, r"--quantum; see cohort train --help", "train", "--quantum")
+        self.expect_error(2, r"'trian' is no command: it is train, eval or describe", "trian")
+        self.expect_error(2, r"did you mean 'mnist-cnn'\?", "train", "--network", "mnist-cn")
+        self.expect_error(2, r"train, eval or describe")
+
+    def test_wrong_values_are_usage_errors(self):
+        for pattern, arguments in (
+                (r"no network called 'nonet'", ["--network", "nonet"]),
+                (r"no dataset called 'nodata'.*synthetic", ["--dataset", "nodata"]),
+                (r"(?i)optimizer.*noopt|noopt.*optimizer", [*SMALL, "--optimizer", "noopt"]),
+                (r"(?i)schedule.*noplan|noplan.*schedule", [*SMALL, "--schedule", "noplan"]),
+                (r"--isa mmx is unknown; this machine has .*avx2", [*SMALL, "--isa", "mmx"]),
+                (r"--batch-size takes a whole number", ["--batch-size", "many"]),
+                (r"40 does not divide into 3 grains; --grains 1, 2, 4, 5, 8, 10, 20, 40 would", [*SMALL, "--grains", "3"]),
+                (r"--lr takes a number", ["--lr", "fast"]),
+                (r"(?i)learning rate", [*SMALL, "--lr", "-1"]),
+                (r"--max-time takes a time", ["--max-time", "soon"]),
+                (r"--checkpoint-every takes steps or a time", [*SMALL, "--checkpoint-every", "often"]),
+                (r"--workers 2", ["--workers", "2"]),
+                (r"--lr", ["--lr"]),
+                (r"(?i)no-such-folder", ["--dataset", "mnist", "--data-dir", "no-such-folder"]),
+                (r"(?i)28", ["--dataset", "fashion-mnist", "--image-size", "30"]),
+                (r"matches no|no weight", [*SMALL, "--param-rule", "nothing:lr=2"])):
+            with self.subTest(arguments):
+                self.expect_error(2, pattern, "train", *arguments)
+        self.expect_error(2, r"--job-dir", "eval")
+        self.expect_error(2, r"nowhere is no job directory", "eval", "--job-dir", "nowhere")
+        self.expect_error(2, r"no network called 'nonet'", "describe", "--network", "nonet")
+        self.expect_error(2, r"googlenet|conv|pool|small", "describe", "--network", "googlenet", "--image-size", "8")
+
+    def test_what_the_world_lacks_is_an_io_error(self):
+        (self.folder / "file").write_text("in the way")
+        self.expect_error(3, r"file/job", "train", *SMALL, "--job-dir", "file/job")
+        self.expect_error(3, r"absent\.safetensors", "train", *SMALL, "--init-from", "absent.safetensors")
+        self.train(*SMALL, "--train-steps", "1")
+        self.expect_error(3, r"absent\.safetensors", "eval", "--job-dir", self.job, "--checkpoint", "absent.safetensors")
+
+    def test_describe_every_network(self):
+        millions = {"alexnet": 61.10, "alexnet-lrn": 60.97, "overfeat": 145.92, "googlenet": 13.38, "resnet50": 25.56}
+        names = [line.split()[0] for line in self.run_program("describe", "--list").stdout.splitlines()]
+        self.assertLessEqual({"mnist-fc", "mnist-cnn", "cifar-cnn", "resnet20", "vgg16", *millions}, set(names))
+        for name in [*names, "resnet26"]:
+            with self.subTest(name):
+                text = self.run_program("describe", "--network", name).stdout
+                total = re.search(r"^([\d,]+) parameters, ([\d,]+) multiply-adds", text, re.MULTILINE)
+                self.assertIsNotNone(total, text)
+                count = int(total.group(1).replace(",", ""))
+                self.assertGreater(count, 0)
+                if name in millions:
+                    self.assertEqual(round(count / 1e6, 2), millions[name])
+
+    def test_without_a_terminal_there_are_no_control_characters(self):
+        done = self.train(*SMALL, "--train-steps", "20", "--eval-every", "7")
+        self.assertRegex(done.stdout + done.stderr, r"\A[\n -~]+\Z")
+        self.assertIn("step 20/20", done.stdout)
+        self.assertIn("step 7: test loss", done.stdout)
+
+    def test_a_terminal_has_a_live_line(self):
+        main, terminal = pty.openpty()
+        self.addCleanup(os.close, main)
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 50, 0, 0))
+        process = subprocess.Popen([PROGRAM, "train", "--job-dir", self.job, *SMALL, "--train-steps", "60",
+                                    "--eval-every", "25"], stdin=subprocess.DEVNULL, stdout=terminal)
+        self.addCleanup(self.end, process)
+        os.close(terminal)
+        output = b""
+        while select.select([main], [], [], LIMIT)[0]:
+            try:
+                part = os.read(main, 65536)
+            except OSError:  # the other side is closed
+                break
+            if not part:
+                break
+            output += part
+        self.assertEqual(process.wait(LIMIT), 0)
+        text = output.decode().replace("\r\n", "\n")
+        live = re.findall(r"\r(step [^\r\n\x1b]*)\x1b\[K", text)
+        self.assertGreaterEqual(len(live), 2, text)
+        self.assertTrue(live[-1].startswith("step 60/60  loss "), live)
+        self.assertLess(max(map(len, live)), 50)
+        # What stays on the screen: what follows the last carriage return and clearing in each line.
+        shown = [line.replace("\x1b[K", "").split("\r")[-1] for line in text.split("\n")]
+        self.assertEqual(sum(line.startswith("step 25: test loss") for line in shown), 1, shown)
+        self.assertEqual(sum(line.startswith("step 60/60") for line in shown), 1, shown)
+
+
+class Runs(CommandLine):
+    """Whole runs: records, stops, kills, resumes."""
+
+    calm_hash = None
+
+    def calm(self):
+        """The weights of the run that nobody disturbs."""
+        if Runs.calm_hash is None:
+            self.train(*SMALL, "--train-steps", STEPS, job=self.folder / "calm")
+            Runs.calm_hash = self.summary(self.folder / "calm")["weights_hash"]
+        return Runs.calm_hash
+
+    def test_the_summary_has_what_programs_need(self):
+        done = self.train(*SMALL, "--train-steps", "5")
+        summary = self.summary()
+        for key in ("start_step step loss accuracy elapsed_s cpu_s images_per_s median_step_s peak_memory_bytes "
+                    "data_s forward_s backward_s update_s checkpoint_s startup_s").split():
+            self.assertIsInstance(summary[key], (int, float), key)
+        self.assertEqual((summary["start_step"], summary["step"]), (0, 5))
+        self.assertRegex(summary["weights_hash"], r"^[0-9a-f]{32}$")
+        self.assertIn(summary["weights_hash"], done.stdout)
+        self.assertEqual(Path(summary["checkpoint"]), self.checkpoints()[-1])
+        self.assertLess(summary["elapsed_s"], LIMIT)
+        self.assertGreaterEqual(summary["elapsed_s"], summary["startup_s"])
+
+    def test_the_default_job_directory_is_new_each_time(self):
+        for _ in range(2):
+            self.run_program("train", *SMALL, "--train-steps", "1")
+        names = sorted(path.name for path in (self.folder / "runs").iterdir())
+        self.assertEqual(len(names), 2)
+        self.assertRegex(names[0], r"^mnist-cnn-\d{8}-1$")
+        self.assertRegex(names[1], r"^mnist-cnn-\d{8}-2$")
+
+    def test_eval_agrees_with_the_end_of_training(self):
+        self.train(*SMALL, "--train-steps", "10", "--checkpoint-every", "4", "--average-decay", "0.9")
+        summary = self.summary()
+        text = self.run_program("eval", "--job-dir", self.job, "--threads", "1").stdout
+        self.assertIn(f"weights {summary['weights_hash']}\n", text)
+        self.assertIn("step 10\n", text)
+        self.assertIn(f"80 test samples: loss {summary['test_loss']:.6f}, top-1 {summary['accuracy']:.4f}", text)
+        text = self.run_program("eval", "--job-dir", self.job, "--checkpoint", self.checkpoints()[0]).stdout
+        self.assertIn("step 4\n", text)
+        text = self.run_program("eval", "--job-dir", self.job, "--split", "train").stdout
+        self.assertIn("500 train samples", text)
+
+    def test_sigterm_writes_a_checkpoint_and_the_named_command_goes_on(self):
+        for number, code in ((signal.SIGTERM, 75), (signal.SIGINT, 75)):
+            self.job = self.folder / str(number)
+            process = self.start(*SMALL, "--train-steps", str(STEPS))
+            process.send_signal(number)
+            output, _ = process.communicate(timeout=LIMIT)
+            self.assertEqual(process.returncode, code, output)
+            summary = self.summary()
+            self.assertTrue(summary["interrupted"])
+            self.assertIsNone(summary["accuracy"])
+            self.assertLess(summary["step"], STEPS)
+            self.assertEqual(self.checkpoints()[-1].name, f"step-{summary['step']:010}.safetensors")
+            command = re.search(r"go on with: cohort (.*)$", output, re.MULTILINE).group(1).split()
+            self.run_program(*command, "--threads", "1")
+            resumed = self.summary()
+            self.assertEqual(resumed["start_step"], summary["step"])
+            self.assertEqual(resumed["step"], STEPS)
+            self.assertEqual(resumed["weights_hash"], self.calm())
+
+    def test_no_thread_that_computes_takes_a_signal(self):
+        process = self.start(*SMALL, "--train-steps", "1000000", "--checkpoint-every", "5")
+        wanted = 1 << (signal.SIGTERM - 1) | 1 << (signal.SIGINT - 1)
+        takers = 0
+        for thread in Path(f"/proc/{process.pid}/task").iterdir():
+            status = (thread / "status").read_text()
+            blocked = int(re.search(r"SigBlk:\s*(\w+)", status).group(1), 16)
+            handled = int(re.search(r"SigCgt:\s*(\w+)", status).group(1), 16)
+            self.assertEqual(handled & wanted, 0, "a handler could run on a kernel's stack")
+            takers += blocked & wanted != wanted
+        self.assertEqual(takers, 1, "the thread that waits for them")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 75)
+
+    def test_a_second_signal_leaves_at_once(self):
+        # A step of a second or more, so that the first signal still waits for its end.
+        process = self.start(*SMALL, "--image-size", "28", "--samples", "4000", "--batch-size", "4000", "--grains", "40")
+        time.sleep(0.3)
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(LIMIT), 128 + signal.SIGINT)
+        self.assertEqual(self.checkpoints(), [])
+
+    def test_kills_at_any_moment_cost_nothing_but_time(self):
+        arguments = [*SMALL, "--train-steps", str(STEPS), "--checkpoint-every", "2"]
+        chance = random.Random(5)
+        for _ in range(6):
+            process = subprocess.Popen([PROGRAM, "train", "--job-dir", self.job, *arguments], stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            self.addCleanup(self.end, process)
+            time.sleep(chance.uniform(0.02, 0.4))
+            process.kill()
+            _, errors = process.communicate(timeout=LIMIT)
+            self.assertEqual(errors, b"")
+            self.assertIn(process.returncode, (0, -signal.SIGKILL))
+        self.train(*arguments)
+        self.assertEqual(self.summary()["step"], STEPS)
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+        self.assertEqual(len(self.checkpoints()), 3)
+
+    def test_leftover_and_damaged_files_do_no_harm(self):
+        self.train(*SMALL, "--train-steps", "40", "--checkpoint-every", "15")
+        folder = self.job / "checkpoints"
+        (folder / "step-0000000090.safetensors.tmp-1-0").write_bytes(b"half a file")
+        (folder / "notes.txt").write_text("mine")
+        newest = self.checkpoints()[-1]
+        data = bytearray(newest.read_bytes())
+        data[-1000] ^= 4
+        newest.write_bytes(data)
+        done = self.train("--train-steps", STEPS)
+        self.assertRegex(done.stdout, r"warning: .*step-0000000040\.safetensors is damaged.*using the one before")
+        self.assertEqual(self.summary()["start_step"], 30)
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+        self.assertTrue((folder / "notes.txt").exists())
+
+    def test_a_second_run_in_the_same_job_directory_is_refused(self):
+        process = self.start(*SMALL, "--train-steps", "1000000")
+        done = self.train(*SMALL, "--train-steps", "1000000", code=2)
+        self.assertIn("another run is using", done.stderr)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 75)
+
+    def test_another_run_in_an_old_job_directory_is_refused_with_the_difference(self):
+        self.train(*SMALL, "--train-steps", "1")
+        for change, pattern in ((["--network", "mnist-fc"], r"--network mnist-cnn, not mnist-fc"),
+                                (["--batch-size", "80"], r"--batch-size 40, not 80"),
+                                (["--seed", "2"], r"--seed 1, not 2")):
+            self.assertRegex(self.train(*change, "--train-steps", "2", code=2).stderr, pattern)
+        self.assertEqual(self.summary()["step"], 1)
+
+    def test_idle_threads_are_named(self):
+        self.assertIn("3 of 11 threads have nothing to do: there are 8 grains",
+                      self.train(*SMALL, "--threads", "11", "--train-steps", "1").stdout)
+
+    def test_any_safetensors_reader_opens_a_checkpoint(self):
+        self.train(*SMALL, "--train-steps", "6")
+        metadata, tensors = read_safetensors(self.checkpoints()[-1])
+        self.assertEqual(metadata["cohort.step"], "6")
+        self.assertEqual(json.loads(metadata["cohort.config"])["network"], "mnist-cnn")
+        self.assertEqual(metadata["cohort.hash.weights"], self.summary()["weights_hash"])
+        shapes = {"conv1.weight": [32, 1, 5, 5], "conv1.bias": [32], "conv2.weight": [64, 32, 5, 5], "conv2.bias": [64],
+                  "fc1.weight": [1024, 576], "fc1.bias": [1024], "fc2.weight": [10, 1024], "fc2.bias": [10]}
+        for name, shape in shapes.items():
+            for slot in ("", "slot.moment1.", "slot.moment2."):
+                self.assertEqual(tensors[slot + name][0], shape)
+        self.assertEqual(len(tensors), 3 * len(shapes))
+        for name, (_, values) in tensors.items():
+            self.assertTrue(all(map(math.isfinite, values)), name)
+        self.assertTrue(any(tensors["fc2.bias"][1]))
+        self.assertGreaterEqual(min(tensors["slot.moment2.conv1.weight"][1]), 0)
+
+    def test_starts_from_any_safetensors_file_by_name(self):
+        self.train(*SMALL, "--train-steps", "1", job=self.folder / "source")
+        _, tensors = read_safetensors(self.checkpoints(self.folder / "source")[-1])
+        given = {name: (shape, [(i % 97) / 1000 for i in range(len(values))])
+                 for name, (shape, values) in sorted(tensors.items()) if not name.startswith("slot.")}
+        write_safetensors(self.folder / "given.safetensors", given)
+        # A learning rate of 0 keeps the weights as they are.
+        self.train(*SMALL, "--train-steps", "1", "--optimizer", "sgd", "--lr", "0", "--init-from", "given.safetensors")
+        _, kept = read_safetensors(self.checkpoints()[-1])
+        for name, (shape, values) in given.items():
+            self.assertEqual(kept[name][0], shape)
+            self.assertEqual(kept[name][1], struct.unpack(f"<{len(values)}f", struct.pack(f"<{len(values)}f", *values)))
+
+
+if __name__ == "__main__":
+    PROGRAM = str(Path(sys.argv.pop(1)).resolve())
+    unittest.main()
