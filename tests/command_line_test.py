@@ -148,6 +148,7 @@ class Words(CommandLine):
                 (r"matches no|no weight", [*SMALL, "--param-rule", "nothing:lr=2"])):
             with self.subTest(arguments):
                 self.expect_error(2, pattern, "train", *arguments)
+        self.assertEqual(list(self.folder.glob("runs/*")), [], "a run that cannot begin leaves nothing")
         self.expect_error(2, r"--job-dir", "eval")
         self.expect_error(2, r"nowhere is no job directory", "eval", "--job-dir", "nowhere")
         self.expect_error(2, r"no network called 'nonet'", "describe", "--network", "nonet")

@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 
 JobDirectory::JobDirectory(fs::path path) : path_(std::move(path)) {
   std::error_code error;
+  isNew_ = !fs::exists(path_, error);
   fs::create_directories(checkpoints(), error);
   if (error)
     throw IoError(fmt::format("cannot make the job directory {}: {}", path_.string(), error.message()));
@@ -47,6 +48,11 @@ void JobDirectory::removeLeftovers() const {
 }
 
 JobDirectory::~JobDirectory() {
+  std::error_code ignored;
+  if (isNew_ && !fs::exists(path_ / "config.json", ignored)) {
+    // Nothing was begun here. A folder in which somebody has put something stays.
+    for (const fs::path& made : {path_ / "lock", checkpoints(), path_}) fs::remove(made, ignored);
+  }
   ::close(lock_);
 }
 

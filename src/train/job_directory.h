@@ -12,6 +12,7 @@ class JobDirectory {
   // Makes the folder where it is missing, locks it, and clears away what killed runs had half written. UsageError where another process has it, IoError where it
   // cannot be made.
   explicit JobDirectory(std::filesystem::path path);
+  // A new folder without a configuration is removed again: the run failed before it began.
   ~JobDirectory();
   JobDirectory(const JobDirectory&) = delete;
   JobDirectory& operator=(const JobDirectory&) = delete;
@@ -26,6 +27,7 @@ class JobDirectory {
 
   std::filesystem::path path_;
   int lock_ = -1;
+  bool isNew_ = false;
 };
 
 // The stored configuration's text; nothing where the folder has none.

@@ -80,6 +80,22 @@ TEST(JobDirectory, WhatAKilledRunHadHalfWrittenIsClearedAway) {
   EXPECT_TRUE(fs::exists(path / "notes"));
 }
 
+TEST(JobDirectory, ANewOneInWhichNothingBeganIsRemovedAgain) {
+  const TestDirectory scratch;
+  { const JobDirectory job(scratch / "new"); }
+  EXPECT_FALSE(fs::exists(scratch / "new"));
+  fs::create_directory(scratch / "mine");
+  { const JobDirectory job(scratch / "mine"); }
+  EXPECT_TRUE(fs::exists(scratch / "mine"));
+  { JobDirectory(scratch / "begun").writeConfig("{}"); }
+  EXPECT_TRUE(fs::exists(scratch / "begun/config.json"));
+  {
+    const JobDirectory job(scratch / "used");
+    writeTestFile(scratch / "used/notes", "mine");
+  }
+  EXPECT_TRUE(fs::exists(scratch / "used/notes"));
+}
+
 TEST(JobDirectory, KeepsItsConfigurationAndSummary) {
   const TestDirectory scratch;
   EXPECT_EQ(storedConfig(scratch / "job"), std::nullopt);
