@@ -36,14 +36,14 @@ class Case:
 # Small images, batches and learning rates keep the runs well conditioned: README.md, "How exact they are".
 CASES = {
     "mnist-fc": Case("mnist-fc", 28, 8, 0.01, optimizer="sgd", momentum=0.0, channels=1),
-    "mnist-cnn": Case("mnist-cnn", 28, 8, 0.01, channels=1),
-    "cifar-cnn": Case("cifar-cnn", 24, 8, 0.01),
+    "mnist-cnn": Case("mnist-cnn", 28, 8, 1e-3, channels=1),
+    "cifar-cnn": Case("cifar-cnn", 24, 8, 1e-4),
     "resnet20": Case("resnet20", 16, 4, 5e-4),
     "resnet20-grains4": Case("resnet20", 16, 16, 5e-4, grains=4),
     "alexnet": Case("alexnet", 99, 3, 1e-4),
     "alexnet-lrn": Case("alexnet-lrn", 101, 3, 1e-4),
     "overfeat": Case("overfeat", 107, 3, 1e-4),
-    "vgg11": Case("vgg11", 64, 2, 1e-4),
+    "vgg11": Case("vgg11", 64, 2, 1e-5),
     "googlenet": Case("googlenet", 100, 2, 1e-5),
     "resnet50": Case("resnet50", 64, 4, 1e-5),
 }
