@@ -14,6 +14,8 @@ template <class... Handlers>
 struct Overloaded : Handlers... {
   using Handlers::operator()...;
 };
+template <class... Handlers>
+Overloaded(Handlers...) -> Overloaded<Handlers...>;
 
 }  // namespace
 
@@ -281,7 +283,7 @@ void Compiler::contribute(const Node& reader, ValueId id, const Tensor& part) {
 
 ExecutionPlan compile(const Graph& graph, const EngineOptions& options) {
   COHORT_CHECK(options.grainSize >= 1, "a grain has at least one sample");
-  return Compiler(graph, options).run();
+  return ExecutionPlan(Compiler(graph, options).run());
 }
 
 ExecutionPlan::ExecutionPlan(std::unique_ptr<const Program> program) : program_(std::move(program)) {}

@@ -86,6 +86,7 @@ void emitBackwardWeights(Compiler& compiler, const Node& node, const Layer& laye
                          const Tensor& outputGradient) {
   const ParameterLayout& layout = compiler.layout();
   std::vector<Piece> pieces;
+  pieces.reserve(static_cast<std::size_t>(layer.weight.pieceCount));
   for (int i = 0; i < layer.weight.pieceCount; ++i)
     pieces.push_back(layout.piece(layer.weight.firstPiece + i));
   compiler.emit({node.id, "gemm", {input.buffer, outputGradient.buffer}, [=](Binder& binder) -> Action {

@@ -39,8 +39,7 @@ class Program;  // the tasks; engine's own
 // Immutable; one for all lanes.
 class ExecutionPlan {
  public:
-  ExecutionPlan(
-      std::unique_ptr<const Program> program);  // NOLINT(google-explicit-constructor): made by compile
+  explicit ExecutionPlan(std::unique_ptr<const Program> program);  // compile() makes it
   ~ExecutionPlan();
   ExecutionPlan(ExecutionPlan&&) noexcept;
 

@@ -44,7 +44,7 @@ const float* Binder::parameter(ParameterIndex index) const {
 
 dnnl::memory Binder::memory(const Tensor& tensor) {
   if (tensor.buffer.kind == BufferRef::Kind::Input) {
-    inputMemories_.push_back(dnnl::memory(tensor.desc, cpuEngine(), DNNL_MEMORY_NONE));
+    inputMemories_.emplace_back(tensor.desc, cpuEngine(), nullptr);
     return inputMemories_.back();
   }
   return {tensor.desc, cpuEngine(), at(tensor.buffer)};

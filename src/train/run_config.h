@@ -64,10 +64,10 @@ struct RunConfig {
 
 // What a setting is.
 struct Setting {
-  const char* name;   // without the dashes
-  const char* group;  // of the help text
-  const char* value;  // placeholder: "N", "NAME"
-  const char* help;
+  const char* name = "";   // without the dashes
+  const char* group = "";  // of the help text
+  const char* value = "";  // placeholder: "N", "NAME"
+  const char* help = "";
   bool defining = false;
 };
 

@@ -26,8 +26,8 @@ LossSum sumOf(const GrainTree& tree, const std::vector<LossSum>& losses, int nod
 
 }  // namespace
 
-Trainer::Trainer(Lanes& lanes, std::vector<Trainable*> models, SyncRule& rule, const BatchSource& batches,
-                 int grains)
+Trainer::Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& rule,
+                 const BatchSource& batches, int grains)
     : lanes_(lanes),
       rule_(rule),
       batches_(batches),

@@ -21,7 +21,7 @@ struct PhaseSeconds {
 class Trainer {
  public:
   // One model per lane; everything outlives the trainer.
-  Trainer(Lanes& lanes, std::vector<Trainable*> models, SyncRule& rule, const BatchSource& batches,
+  Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& rule, const BatchSource& batches,
           int grains);
 
   // Computes the step; afterwards the weights are the next step's. The sums are over the whole batch.
