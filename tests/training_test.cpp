@@ -85,7 +85,7 @@ struct Case {
   std::string name;
   GivenSettings settings;
 };
-void PrintTo(const Case& c, std::ostream* out) {
+void PrintTo(const Case& c, std::ostream* out) {  // NOLINT(readability-identifier-naming): GoogleTest's name
   *out << c.name;
 }
 
