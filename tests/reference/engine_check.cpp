@@ -42,6 +42,14 @@ double largestMagnitude(std::span<const float> values) {
   return largest;
 }
 
+// Multiply-adds for the finite differences of one network. Sanitizers make them ten times slower and learn nothing
+// from more of them.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr double kArithmetic = 1e6;
+#else
+constexpr double kArithmetic = 3e7;
+#endif
+
 // As many elements of each parameter as a fixed amount of arithmetic allows.
 std::size_t elementsToCheck(const Graph& graph, std::size_t parameters, std::int64_t samples) {
   double forward = 0.0;
@@ -49,8 +57,8 @@ std::size_t elementsToCheck(const Graph& graph, std::size_t parameters, std::int
     forward +=
         static_cast<double>((multiplyAdds(graph, node) + graph.shapeOf(node.output).count()) * samples);
   }
-  const double affordable = 3e7 / (2.0 * forward * static_cast<double>(parameters));
-  return static_cast<std::size_t>(std::clamp(affordable, 3.0, 24.0));
+  const double affordable = kArithmetic / (2.0 * forward * static_cast<double>(parameters));
+  return static_cast<std::size_t>(std::clamp(affordable, 2.0, 24.0));
 }
 
 double finiteDifference(NaiveNetwork& naive, std::size_t offset, NodeId node) {
