@@ -220,6 +220,8 @@ void Run::loop(const StopFlag& stop, Clock::time_point processStart) {
   lastCheckpointTime_ = begin;
   summary_.startupSeconds = secondsSince(processStart);
   while (state_.step < target_ && !stop) {
+    // The first step touches all memory for the first time; a longer run's speed is told without it.
+    if (state_.step == startStep_ + 1) times_ = StepTimes();
     const Clock::time_point start = Clock::now();
     const LossSum sums = trainer_->step(state_.step);
     times_.add(secondsSince(start));
