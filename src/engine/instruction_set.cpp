@@ -51,7 +51,11 @@ void useInstructionSet(std::string_view name) {
                         "is {} (a new run can use it)",
                         name, bestInstructionSet()));
       }
-      dnnl::set_max_cpu_isa(known.isa);
+      const bool set = dnnl::set_max_cpu_isa(known.isa) == dnnl::status::success;
+      if (!set && dnnl::get_effective_cpu_isa() != known.isa) {
+        throw UsageError(
+            fmt::format("kernels of another instruction set than {} have run in this process already", name));
+      }
       return;
     }
     if (known.present) names += fmt::format("{}{}", names.empty() ? "" : ", ", known.name);

@@ -11,7 +11,7 @@ namespace {
 struct Head {
   std::int64_t samples, classes;
   SoftmaxLoss op;
-  bool counts;  // the last head: right answers are counted here
+  bool counts;  // the last evaluated head: right answers are counted here
 };
 
 // How many classes come before the label's when sorted by logit; ties go to the lower class.
@@ -61,10 +61,14 @@ void run(const Head& head, const float* logits, float* gradient, RunState& state
   }
 }
 
-bool isLastLoss(const Graph& graph, const Node& node) {
-  return std::ranges::none_of(graph.nodes, [&](const Node& other) {
-    return other.id > node.id && std::holds_alternative<SoftmaxLoss>(other.op);
-  });
+// The last head that evaluation has too.
+bool countsAnswers(const Graph& graph, const Node& node) {
+  NodeId last = -1;
+  for (const Node& other : graph.nodes) {
+    const auto* loss = std::get_if<SoftmaxLoss>(&other.op);
+    if (loss != nullptr && loss->evaluated) last = other.id;
+  }
+  return last == node.id;
 }
 
 }  // namespace
@@ -74,7 +78,7 @@ void compileSoftmaxLoss(Compiler& compiler, const Node& node, const SoftmaxLoss&
   const Tensor logits = compiler.value(node, in, compiler.plainDesc(in));
   const Tensor gradient = compiler.tensor(compiler.plainDesc(in));
   const Head head{compiler.batch(), compiler.graph().shapeOf(in).count(), op,
-                  isLastLoss(compiler.graph(), node)};
+                  countsAnswers(compiler.graph(), node)};
   compiler.emit({node.id, "loop", {logits.buffer, gradient.buffer}, [=](Binder& binder) -> Action {
                    float* out = binder.at(gradient.buffer);
                    return [=, &binder](RunState& state) {

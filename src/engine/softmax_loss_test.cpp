@@ -100,6 +100,20 @@ TEST(SoftmaxLossTest, CountsTheFirstAndTheFirstFive) {
   EXPECT_EQ(lossOfLogits(equal, 7, {5}).top5, 0);
 }
 
+TEST(SoftmaxLossTest, CountsAnswersAtTheLastHeadThatEvaluationHas) {
+  ModelBuilder b({2, 3, 3}, 4);
+  b.softmaxLoss("loss", b.dense("logits", b.input(), {.outputs = 4}));
+  b.softmaxLoss("aux.loss", b.dense("aux", b.input(), {.outputs = 4}), {.evaluated = false});
+  const Graph graph = b.build();
+  const std::vector<float> parameters = reference::variedParameters(graph);
+  const Samples samples = reference::namedSamples("counts", graph, 5);
+  const LossSum trained = reference::runEngine(graph, parameters, samples.batch(), true).loss;
+  const LossSum evaluated = reference::runEngine(graph, parameters, samples.batch(), false).loss;
+  EXPECT_EQ(trained.samples, 5);
+  EXPECT_EQ(evaluated.samples, 5);
+  EXPECT_EQ(trained.top1, evaluated.top1);
+}
+
 TEST(SoftmaxLossTest, StaysFiniteForExtremeLogits) {
   EXPECT_NEAR(lossOfLogits({1e4f, -1e4f, 0}, 3, {0}).loss, 0.0, 1e-6);
   EXPECT_NEAR(lossOfLogits({1e4f, -1e4f, 0}, 3, {1}).loss, 2e4, 1e-2);

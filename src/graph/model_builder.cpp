@@ -93,6 +93,17 @@ struct ShapeRule {
   Shape operator()(const SoftmaxLoss&) const { return {1, 1, 1}; }
 };
 
+// A layer whose output no loss depends on would have parameters that nothing ever moves.
+void refuseDeadLayers(const Graph& graph) {
+  std::vector<bool> wanted(graph.values.size(), false);
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    if (!std::holds_alternative<SoftmaxLoss>(node->op) && !wanted[static_cast<std::size_t>(node->output)]) {
+      throw UsageError(fmt::format("layer {} leads to no loss; use its output, or leave it out", node->name));
+    }
+    for (const ValueId input : node->inputs) wanted[static_cast<std::size_t>(input)] = true;
+  }
+}
+
 }  // namespace
 
 ModelBuilder::ModelBuilder(Shape input, int classes) {
@@ -197,6 +208,7 @@ Graph ModelBuilder::build() {
   const bool hasLoss = std::ranges::any_of(
       graph_.nodes, [](const Node& node) { return std::holds_alternative<SoftmaxLoss>(node.op); });
   if (!hasLoss) throw UsageError("the network has no loss; end it with softmaxLoss");
+  refuseDeadLayers(graph_);
   return std::exchange(graph_, {});
 }
 
