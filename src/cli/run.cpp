@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "cli/commands.h"
 #include "cli/version.h"
 #include "engine/instruction_set.h"
@@ -35,32 +36,11 @@ void addSettings(CLI::App& command, GivenSettings& given, bool (*wanted)(const S
 }
 
 std::string nearestFlag(const CLI::App& command, const std::string& wrong) {
-  const auto distance = [](const std::string& a, const std::string& b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-      std::size_t diagonal = row[0];
-      row[0] = i;
-      for (std::size_t j = 1; j <= b.size(); ++j) {
-        const std::size_t above = row[j];
-        row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0U : 1U)});
-        diagonal = above;
-      }
-    }
-    return row[b.size()];
-  };
-  std::string best;
-  std::size_t least = 4;  // further away is no typo
+  std::vector<std::string> flags;
   for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) {
-      const std::size_t d = distance(wrong, "--" + name);
-      if (d < least) {
-        least = d;
-        best = "--" + name;
-      }
-    }
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
   }
-  return best;
+  return nearestWord(wrong, flags);
 }
 
 // CLI11's message, with the nearest flag where one is unknown.
