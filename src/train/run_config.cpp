@@ -127,9 +127,12 @@ void applyOptimizer(RunConfig& config, const GivenSettings& given) {
   if (found != given.end() && found->second.back() != config.optimizer) config.momentum.reset();
 }
 
-// Fewer samples than the recipe's batch want fewer grains: the largest number, not above the recipe's, that divides.
-void adaptGrains(RunConfig& config, const GivenSettings& given) {
-  if (given.contains("grains") || !given.contains("batch-size") || config.batchSize < 1) return;
+// Grains for another batch than the recipe's: as many for a smaller one, grains of the recipe's size for a larger one
+// (they are as fast as kernels get, and more of them let more cores and workers share the step); the largest number up to
+// that which divides the batch.
+void adaptGrains(RunConfig& config, std::int64_t recipeBatch, const GivenSettings& given) {
+  if (given.contains("grains") || config.batchSize < 1) return;
+  config.grains = std::max(config.grains, config.grains * config.batchSize / recipeBatch);
   while (config.grains > 1 && config.batchSize % config.grains != 0) --config.grains;
 }
 
@@ -210,7 +213,7 @@ RunConfig resolveConfig(const NetworkRegistry& networks, const std::optional<std
   if (storedJson) {
     refuseChanges(before, config);
   } else {
-    adaptGrains(config, given);
+    adaptGrains(config, before.batchSize, given);
   }
   checkRanges(config);
   return config;

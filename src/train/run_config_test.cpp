@@ -123,6 +123,8 @@ TEST(RunConfig, GrainsAdaptToAGivenBatchUnlessTheyAreGiven) {
   EXPECT_EQ(resolve({{"batch-size", {"6"}}}).grains, 3) << "the largest divisor up to the recipe's 4";
   EXPECT_EQ(resolve({{"batch-size", {"7"}}}).grains, 1);
   EXPECT_EQ(resolve({{"batch-size", {"64"}}}).grains, 4);
+  EXPECT_EQ(resolve({{"batch-size", {"200"}}}).grains, 8) << "grains of the recipe's 25 samples";
+  EXPECT_EQ(resolve({{"batch-size", {"210"}}}).grains, 7) << "the largest divisor up to 8";
   EXPECT_EQ(resolve({{"batch-size", {"6"}}, {"grains", {"6"}}}).grains, 6);
 }
 
