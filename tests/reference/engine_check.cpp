@@ -220,6 +220,7 @@ Graph networkAround(const Shape& shape, const Body& body) {
   return b.build();
 }
 
+// NOLINTNEXTLINE(readability-identifier-naming)
 void PrintTo(const NetworkCase& network, std::ostream* stream) {
   *stream << network.name;
 }

@@ -72,6 +72,7 @@ struct NetworkCase {
   Graph graph;
   std::int64_t samples = 2;
 };
+// NOLINTNEXTLINE(readability-identifier-naming): the name that GoogleTest calls
 void PrintTo(const NetworkCase& network, std::ostream* stream);
 std::string caseName(
     const testing::TestParamInfo<NetworkCase>& info);  // with only letters, digits and underscores
