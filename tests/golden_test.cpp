@@ -45,6 +45,7 @@ struct Golden {
   const char* name;
   Tolerance tolerance;
 
+  // NOLINTNEXTLINE(readability-identifier-naming): the name that GoogleTest calls
   friend void PrintTo(const Golden& golden, std::ostream* stream) { *stream << golden.name; }
 };
 
