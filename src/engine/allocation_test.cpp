@@ -34,11 +34,14 @@ void note(void* caller) {
 }  // namespace
 
 extern "C" {
-void* __libc_malloc(std::size_t size);                        // NOLINT(bugprone-reserved-identifier): glibc's
-void* __libc_calloc(std::size_t count, std::size_t size);     // NOLINT(bugprone-reserved-identifier)
-void* __libc_realloc(void* memory, std::size_t size);         // NOLINT(bugprone-reserved-identifier)
-void* __libc_memalign(std::size_t alignment, std::size_t n);  // NOLINT(bugprone-reserved-identifier)
-void __libc_free(void* memory);                               // NOLINT(bugprone-reserved-identifier)
+// glibc's own names.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
+void* __libc_malloc(std::size_t size);
+void* __libc_calloc(std::size_t count, std::size_t size);
+void* __libc_realloc(void* memory, std::size_t size);
+void* __libc_memalign(std::size_t alignment, std::size_t n);
+void __libc_free(void* memory);
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 void* malloc(std::size_t size) {
   note(__builtin_return_address(0));

@@ -7,7 +7,6 @@
 namespace cohort {
 namespace {
 
-using reference::networkAround;
 using reference::NetworkCase;
 using reference::Samples;
 using enum SoftmaxLoss::Reduction;
@@ -78,10 +77,11 @@ TEST(SoftmaxLossTest, IgnoredSamplesAddNothing) {
 
 // Logits are the image itself.
 LossSum lossOfLogits(const std::vector<float>& logits, int classes, const std::vector<std::int32_t>& labels) {
+  const auto rows = static_cast<std::size_t>(classes);
   ModelBuilder b({classes, 1, 1}, classes);
   b.softmaxLoss("loss", b.dense("logits", b.input(), {.outputs = classes, .bias = false}));
-  std::vector<float> identity(static_cast<std::size_t>(classes * classes), 0.0f);
-  for (int c = 0; c < classes; ++c) identity[static_cast<std::size_t>(c * classes + c)] = 1.0f;
+  std::vector<float> identity(rows * rows, 0.0f);
+  for (std::size_t row = 0; row < rows; ++row) identity[row * rows + row] = 1.0f;
   const Samples samples{.images = logits, .labels = labels, .position = 0};
   return reference::runEngine(b.build(), identity, samples.batch(), false).loss;
 }

@@ -1,5 +1,7 @@
 #include "sync/tree_sum.h"
 
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -70,7 +72,7 @@ TEST(TreeSum, GivesTheBitsOfASerialTreeForAnyGrainsAndLanes) {
       }
       for (std::size_t place = 0; place < layout.size(); ++place) {
         const float expected = serialSum(tree, 0, place, step);
-        ASSERT_EQ(std::memcmp(&expected, &result[place], sizeof(float)), 0)
+        ASSERT_EQ(std::bit_cast<std::uint32_t>(expected), std::bit_cast<std::uint32_t>(result[place]))
             << grains << " grains, " << lanes << " lanes, place " << place << ", step " << step;
       }
       for (const int count : completions) ASSERT_EQ(count, step + 1);
