@@ -18,7 +18,6 @@ struct GrainRange {
   GrainIndex last = 0;
 
   int count() const { return last - first; }
-  bool contains(const GrainRange& other) const { return first <= other.first && other.last <= last; }
   bool operator==(const GrainRange&) const = default;
 };
 

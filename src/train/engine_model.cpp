@@ -60,13 +60,4 @@ LossSum EngineModel::evaluate(const Dataset& dataset, std::span<const float> wei
   return total;
 }
 
-std::size_t EngineModel::memoryBytes() const {
-  std::size_t bytes = 0;
-  for (const FloatBuffer& memory : memory_) bytes += memory.size() * sizeof(float);
-  for (const Bound* bound : {training_.get(), evaluation_.get()}) {
-    if (bound != nullptr) bytes += bound->plan.preparedBytes();
-  }
-  return bytes;
-}
-
 }  // namespace cohort

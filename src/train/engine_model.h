@@ -26,8 +26,6 @@ class EngineModel {
   // bits for every number of lanes. Compiles at its first call; later calls must give the same `weights`.
   LossSum evaluate(const Dataset& dataset, std::span<const float> weights);
 
-  std::size_t memoryBytes() const;  // lanes' memory and prepared weights
-
  private:
   // A plan bound to the lanes.
   struct Bound {

@@ -265,7 +265,6 @@ void Run::checkpoint() {
   lastCheckpoint_ = state_.step;
   lastCheckpointTime_ = Clock::now();
   summary_.checkpointSeconds += secondsSince(start);
-  observer_.checkpointed(state_.step);
 }
 
 void Run::evaluate() {

@@ -38,7 +38,6 @@ class RunObserver {
   virtual void started(const Started&) {}
   virtual void progressed(const Progress&) {}
   virtual void evaluated(Step, const LossSum&) {}
-  virtual void checkpointed(Step) {}
   virtual void warned(const std::string&) {}
 };
 
