@@ -1,6 +1,7 @@
 # One folder, one target: cohort_module(NAME USES other modules… LIBRARIES third parties…) makes the static library
 # cohort_NAME from the folder's sources and, where there are *_test.cpp files, the test program NAME_test, which also
-# gets the TEST_SOURCES (of tests/, included as "tests/…").
+# gets the TEST_SOURCES (of tests/, included as "tests/…"). PROTOS foo.proto… are compiled too; .cpp files include
+# "NAME/foo.pb.h".
 
 add_library(cohort_options INTERFACE)
 target_compile_features(cohort_options INTERFACE cxx_std_20)
@@ -23,7 +24,7 @@ if(COHORT_SANITIZE)
 endif()
 
 function(cohort_module name)
-  cmake_parse_arguments(ARG "" "" "USES;LIBRARIES;TEST_SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "USES;LIBRARIES;TEST_SOURCES;PROTOS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
@@ -39,6 +40,9 @@ function(cohort_module name)
     target_link_libraries(cohort_${name} PUBLIC cohort_${used})
   endforeach()
   target_link_libraries(cohort_${name} PRIVATE ${ARG_LIBRARIES})
+  foreach(proto IN LISTS ARG_PROTOS)
+    cohort_proto(${name} ${proto})
+  endforeach()
   install(TARGETS cohort_${name} EXPORT cohort-targets)
 
   if(COHORT_TESTS AND tests)
@@ -47,6 +51,25 @@ function(cohort_module name)
       target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
     endif()
     target_link_libraries(${name}_test PRIVATE cohort_${name} cohort_options ${ARG_LIBRARIES} GTest::gtest_main)
+    if(ARG_PROTOS)
+      target_include_directories(${name}_test SYSTEM PRIVATE ${PROJECT_BINARY_DIR}/proto)
+    endif()
     gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600 LABELS unit)
   endif()
+endfunction()
+
+# Compiles MODULE's FILE.proto into cohort_MODULE. The generated code is not ours: our warnings do not apply to it.
+function(cohort_proto module file)
+  cmake_path(GET file STEM stem)
+  set(out ${PROJECT_BINARY_DIR}/proto)
+  set(generated ${out}/${module}/${stem}.pb)
+  add_custom_command(OUTPUT ${generated}.cc ${generated}.h
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${out}
+    COMMAND protobuf::protoc --proto_path=${PROJECT_SOURCE_DIR}/src --cpp_out=${out} ${module}/${file}
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/src
+    DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${file} VERBATIM)
+  set_source_files_properties(${generated}.cc PROPERTIES COMPILE_OPTIONS "-w")
+  target_sources(cohort_${module} PRIVATE ${generated}.cc ${generated}.h)
+  target_include_directories(cohort_${module} SYSTEM PRIVATE ${out})
+  target_link_libraries(cohort_${module} PRIVATE protobuf::libprotobuf)
 endfunction()

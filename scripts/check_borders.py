@@ -20,11 +20,13 @@ MAY_USE = {
     "data": set(),
     "optim": set(),
     "report": set(),
+    "fetch": {"data"},
     "models": {"graph"},
     "sync": {"optim"},
     "engine": {"graph"},
     "train": {"graph", "data", "optim", "report", "models", "sync", "engine"},
-    "cli": {"graph", "data", "optim", "report", "models", "sync", "engine", "train"},
+    "study": {"models", "report", "train"},
+    "cli": {"graph", "data", "optim", "report", "fetch", "models", "sync", "engine", "train", "study"},
 }
 
 # Third parties, by how their headers begin -> the one module that may include them (None: any).
@@ -38,6 +40,13 @@ THIRD_PARTIES = {
     "CLI/": None,
     "zlib.h": None,
     "xxh": None,
+    "turbojpeg": "data",
+    "jpeglib": "data",
+    "png": "data",
+    "google/protobuf/": None,
+    "yaml-cpp/": None,
+    "curl/": "fetch",
+    "openssl/": "fetch",
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

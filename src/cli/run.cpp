@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <type_traits>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -21,9 +22,18 @@ namespace {
 // Every setting of a RunConfig as a flag; what the user gives lands in `given` as text.
 void addSettings(CLI::App& command, GivenSettings& given, bool (*wanted)(const Setting&)) {
   RunConfig names;
-  visitSettings(names, [&](const Setting& setting, auto&) {
+  visitSettings(names, [&](const Setting& setting, auto& field) {
     if (!wanted(setting)) return;
     const std::string name = setting.name;
+    if constexpr (std::is_same_v<decltype(field), bool&>) {
+      command
+          .add_flag_function(
+              fmt::format("--{0},!--no-{0}", name),
+              [&given, name](std::int64_t count) { given[name] = {count > 0 ? "true" : "false"}; },
+              setting.help)
+          ->group(setting.group);
+      return;
+    }
     command
         .add_option_function<std::vector<std::string>>(
             "--" + name, [&given, name](const std::vector<std::string>& values) { given[name] = values; },

@@ -12,19 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "data/image.h"
+#include "data/image_set.h"
+
 namespace cohort {
-
-struct SampleShape {
-  int channels = 0;
-  int height = 0;
-  int width = 0;
-
-  std::size_t count() const {
-    return static_cast<std::size_t>(channels) * static_cast<std::size_t>(height) *
-           static_cast<std::size_t>(width);
-  }
-  bool operator==(const SampleShape&) const = default;
-};
 
 class Dataset {
  public:
@@ -37,8 +28,6 @@ class Dataset {
   // set) and returns its label in [0, classes). Allocates nothing.
   virtual std::int32_t read(std::int64_t index, std::span<float> pixels) const = 0;
 };
-
-enum class Split { Train, Test };
 
 struct DatasetOptions {
   std::string name;

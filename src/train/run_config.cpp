@@ -51,6 +51,12 @@ struct FromText {
     if (!std::isfinite(field)) throw UsageError(fmt::format("{} must be finite", flagOf(setting)));
   }
   void operator()(std::optional<double>& field) const { (*this)(field.emplace()); }
+  void operator()(bool& field) const {
+    if (texts.back() != "true" && texts.back() != "false") {
+      throw UsageError(fmt::format("{} is true or false, not '{}'", flagOf(setting), texts.back()));
+    }
+    field = texts.back() == "true";
+  }
 };
 
 struct ToText {

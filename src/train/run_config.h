@@ -29,6 +29,13 @@ struct RunConfig {
   std::int64_t classes = 0;
   std::int64_t samples = 0;
   std::int64_t testSamples = 0;
+  std::string transforms;
+  std::string normalize;
+  std::string validationSplit;
+  std::string testSplit;
+  std::string evalOn = "test";
+  bool shuffle = true;
+  bool randomness = true;
 
   // How a step is cut.
   std::int64_t batchSize = 0;
@@ -54,9 +61,12 @@ struct RunConfig {
   std::string checkpointEvery = "1000";
   std::int64_t keep = 3;
   std::int64_t evalEvery = 0;
+  std::int64_t logEvery = 0;  // 0: about a hundred times in the run
+  bool histograms = false;
 
   // How this process works; no effect on the result.
-  std::int64_t threads = 0;  // 0: every core of the worker
+  std::int64_t threads = 0;       // 0: every core of the worker
+  std::int64_t dataThreads = -1;  // -1: chosen by the dataset
   std::int64_t workers = 1;
 
   bool operator==(const RunConfig&) const = default;
@@ -77,13 +87,32 @@ void visitSettings(Config& c, Visit&& visit) {
   const char* group = "Model and data";
   visit(Setting{"network", group, "NAME", "network to train; 'cohort describe --list' names them", true},
         c.network);
-  visit(Setting{"dataset", group, "NAME", "fashion-mnist, mnist or synthetic", true}, c.dataset);
+  visit(Setting{"dataset", group, "NAME",
+                "mnist, fashion-mnist, cifar10, cifar100, flowers, folder or synthetic", true},
+        c.dataset);
   visit(Setting{"data-dir", group, "DIR", "where the dataset's files are"}, c.dataDir);
   visit(Setting{"image-size", group, "S", "height and width of the images", true}, c.imageSize);
   visit(Setting{"channels", group, "N", "colour channels of synthetic images", true}, c.channels);
   visit(Setting{"classes", group, "N", "classes of synthetic data", true}, c.classes);
   visit(Setting{"samples", group, "N", "training samples of synthetic data", true}, c.samples);
   visit(Setting{"test-samples", group, "N", "test samples of synthetic data"}, c.testSamples);
+  visit(Setting{"transforms", group, "LIST",
+                "of resize:S, resize:HxW, center-crop:S, random-crop:S, pad-crop:P, flip; 'none'", true},
+        c.transforms);
+  visit(Setting{"normalize", group, "HOW",
+                "dataset, image, mean-image, none, or given as MEAN/STD (M,M,M/S,S,S per channel)", true},
+        c.normalize);
+  visit(Setting{"validation-split", group, "PART",
+                "files, N (of the training samples), or P% by hash of the names; none", true},
+        c.validationSplit);
+  visit(Setting{"test-split", group, "PART", "the same, where the dataset has no test files", true},
+        c.testSplit);
+  visit(Setting{"eval-on", group, "SPLIT", "what evaluations use: test or validation"}, c.evalOn);
+  visit(Setting{"shuffle", group, "", "a new order in every epoch (--no-shuffle: the files' order)", true},
+        c.shuffle);
+  visit(Setting{"randomness", group, "",
+                "shuffling, augmentation and dropout (--no-randomness: none of them)", true},
+        c.randomness);
 
   group = "Batch";
   visit(Setting{"batch-size", group, "N", "samples in a step, all grains together", true}, c.batchSize);
@@ -117,10 +146,15 @@ void visitSettings(Config& c, Visit&& visit) {
         c.checkpointEvery);
   visit(Setting{"keep", group, "K", "checkpoints to keep"}, c.keep);
   visit(Setting{"eval-every", group, "K", "evaluate every K steps; 0: only at the end"}, c.evalEvery);
+  visit(Setting{"log-every", group, "K", "steps between log points (default: about 100 in the run)"},
+        c.logEvery);
+  visit(Setting{"histograms", group, "", "record distributions of weights and gradients too"}, c.histograms);
 
   group = "Process";
   visit(Setting{"threads", group, "T", "lanes, each computing whole grains (default: every core)"},
         c.threads);
+  visit(Setting{"data-threads", group, "N", "threads that read ahead (default: as the dataset needs)"},
+        c.dataThreads);
   visit(Setting{"workers", group, "N", "worker processes"}, c.workers);
 }
 
