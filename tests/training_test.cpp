@@ -29,7 +29,7 @@ class Recorder : public RunObserver {
     losses.push_back(p.loss);
     if (p.step == stopAfter_) stop = true;
   }
-  void evaluated(Step step, const LossSum&) override { evaluations.push_back(step); }
+  void evaluated(const EvaluationPoint& point) override { evaluations.push_back(point.step); }
   void warned(const std::string& what) override { warnings.push_back(what); }
 
   StopFlag stop = false;
@@ -49,10 +49,10 @@ GivenSettings with(GivenSettings base, const GivenSettings& more) {
 
 // What `cohort train --job-dir JOB SETTINGS…` does.
 RunSummary train(const fs::path& jobPath, const GivenSettings& given, Recorder& recorder) {
-  const NetworkRegistry networks = builtinNetworks();
-  const RunConfig config = resolveConfig(networks, storedConfig(jobPath), given);
+  const RunContext context;
+  const RunConfig config = resolveConfig(context.networks, storedConfig(jobPath), given);
   const JobDirectory job(jobPath);
-  return runTraining(networks, config, job, recorder.stop, std::chrono::steady_clock::now(), recorder);
+  return runTraining(context, config, job, recorder.stop, std::chrono::steady_clock::now(), recorder);
 }
 
 RunSummary train(const fs::path& jobPath, const GivenSettings& given) {
@@ -62,7 +62,7 @@ RunSummary train(const fs::path& jobPath, const GivenSettings& given) {
 
 EvaluationResult evaluate(const fs::path& jobPath, int threads, const std::string& split = "test") {
   Recorder silent;
-  return runEvaluation(builtinNetworks(), jobPath, {}, split, threads, silent);
+  return runEvaluation(RunContext(), jobPath, {}, split, threads, silent);
 }
 
 std::vector<Step> checkpointSteps(const fs::path& jobPath) {
@@ -232,7 +232,7 @@ TEST_F(Training, EvaluationDoesNotDependOnThreadsAndIsTheOneAtTheEnd) {
     EXPECT_EQ(result.sums.top1, run.evaluation->top1);
   }
   EXPECT_EQ(evaluate(job_, 2, "train").sums.samples, 100);
-  EXPECT_THROW(evaluate(job_, 1, "validation"), UsageError);
+  EXPECT_THROW(evaluate(job_, 1, "tset"), UsageError);
   EXPECT_THROW(evaluate(scratch_ / "nothing", 1), UsageError);
 }
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "models/network.h"
+#include "train/run.h"
 #include "train/run_config.h"
 
 namespace cohort {
@@ -27,8 +27,8 @@ struct DescribeArguments {
   bool list = false;
 };
 
-int trainCommand(const NetworkRegistry& networks, const TrainArguments& arguments);
-int evaluateCommand(const NetworkRegistry& networks, const EvaluateArguments& arguments);
-int describeCommand(const NetworkRegistry& networks, const DescribeArguments& arguments);
+int trainCommand(const RunContext& context, const TrainArguments& arguments);
+int evaluateCommand(const RunContext& context, const EvaluateArguments& arguments);
+int describeCommand(const RunContext& context, const DescribeArguments& arguments);
 
 }  // namespace cohort

@@ -56,18 +56,18 @@ void printTable(const ExecutionPlan& plan, std::int64_t batchSize) {
 
 }  // namespace
 
-int describeCommand(const NetworkRegistry& networks, const DescribeArguments& arguments) {
+int describeCommand(const RunContext& context, const DescribeArguments& arguments) {
   if (arguments.list) {
-    for (const std::string& name : networks.names()) {
-      fmt::print("{:<14}{}\n", name, networks.find(name).description);
+    for (const std::string& name : context.networks.names()) {
+      fmt::print("{:<14}{}\n", name, context.networks.find(name).description);
     }
     return kSuccess;
   }
-  const RunConfig config = resolveConfig(networks, std::nullopt, arguments.given);
+  const RunConfig config = resolveConfig(context.networks, std::nullopt, arguments.given);
   useInstructionSet(config.isa.empty() ? bestInstructionSet() : config.isa);
   singleThreadedKernels();
   const Graph graph =
-      networks.find(config.network)
+      context.networks.find(config.network)
           .build({config.channels, config.imageSize, config.imageSize}, static_cast<int>(config.classes));
   printTable(compile(graph, {.grainSize = config.batchSize / config.grains}), config.batchSize);
   return kSuccess;

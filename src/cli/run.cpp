@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <string>
@@ -73,6 +74,17 @@ std::string parseMessage(const CLI::App& app, const CLI::ParseError& error) {
   return error.what();
 }
 
+// Where programs keep what they can compute again; empty where nobody says.
+std::filesystem::path cacheDirectory() {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/') {
+    return std::filesystem::path(cache) / "cohort";
+  }
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') {
+    return std::filesystem::path(home) / ".cache" / "cohort";
+  }
+  return {};
+}
+
 int fail(int code, const std::string& message) {
   std::fprintf(stderr, "cohort: %s\n", message.c_str());
   return code;
@@ -80,7 +92,7 @@ int fail(int code, const std::string& message) {
 
 // The parser with its subcommands; `command` becomes the one to run.
 struct Parser {
-  explicit Parser(const NetworkRegistry& networks);
+  explicit Parser(const RunContext& context);
 
   CLI::App app{"Trains neural networks on CPU workers, with the same bits for any number of cores."};
   TrainArguments train;
@@ -89,7 +101,7 @@ struct Parser {
   int exitCode = kSuccess;
 };
 
-Parser::Parser(const NetworkRegistry& networks) {
+Parser::Parser(const RunContext& context) {
   app.name("cohort");
   app.set_version_flag("--version", std::string("cohort ") + kVersion);
   app.require_subcommand(1);
@@ -106,7 +118,7 @@ Parser::Parser(const NetworkRegistry& networks) {
   command->footer(
       "Without options: mnist-cnn on Fashion-MNIST, about a minute. Defaults come from the network's\n"
       "recipe.");
-  command->callback([this, &networks] { exitCode = trainCommand(networks, train); });
+  command->callback([this, &context] { exitCode = trainCommand(context, train); });
 
   command = app.add_subcommand("eval", "Loss, top-1 and top-5 of a run's checkpoint");
   command->add_option("--job-dir", evaluate.jobDirectory, "the run's folder")->type_name("DIR")->required();
@@ -114,7 +126,7 @@ Parser::Parser(const NetworkRegistry& networks) {
       ->type_name("FILE");
   command->add_option("--split", evaluate.split, "test or train")->type_name("NAME")->capture_default_str();
   command->add_option("--threads", evaluate.threads, "lanes (default: every core)")->type_name("T");
-  command->callback([this, &networks] { exitCode = evaluateCommand(networks, evaluate); });
+  command->callback([this, &context] { exitCode = evaluateCommand(context, evaluate); });
 
   command = app.add_subcommand("describe", "A network's layers: shapes, parameters, work, kernels, memory");
   command->add_flag("--list", describe.list, "name the networks");
@@ -123,16 +135,17 @@ Parser::Parser(const NetworkRegistry& networks) {
     return name == "network" || name == "image-size" || name == "channels" || name == "classes" ||
            name == "batch-size" || name == "grains" || name == "isa";
   });
-  command->callback([this, &networks] { exitCode = describeCommand(networks, describe); });
+  command->callback([this, &context] { exitCode = describeCommand(context, describe); });
 }
 
 }  // namespace
 
-int run(int argc, const char* const* argv, const NetworkRegistry& networks) {
+int run(int argc, const char* const* argv, const NetworkRegistry& networks, const DatasetRegistry& datasets) {
   const auto processStart = std::chrono::steady_clock::now();
   try {
     checkProcessor();
-    Parser parser(networks);
+    const RunContext context{.networks = networks, .datasets = datasets, .cacheDirectory = cacheDirectory()};
+    Parser parser(context);
     parser.train.processStart = processStart;
     try {
       parser.app.parse(argc, argv);

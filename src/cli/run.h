@@ -1,6 +1,8 @@
-// The command line, for the program and for a user's own: a page that adds a network and calls run() has all of it.
+// The command line, for the program and for a user's own: a page that adds a network or a dataset and calls run() has all of
+// it.
 #pragma once
 
+#include "data/dataset.h"
 #include "models/network.h"
 
 namespace cohort {
@@ -13,6 +15,7 @@ inline constexpr int kIoError = 3;     // a file or the system failed
 inline constexpr int kResume = 75;  // stopped by a signal after a checkpoint: run the same command to go on
 
 // Runs `cohort ARGUMENTS…` and returns the exit code.
-int run(int argc, const char* const* argv, const NetworkRegistry& networks = builtinNetworks());
+int run(int argc, const char* const* argv, const NetworkRegistry& networks = builtinNetworks(),
+        const DatasetRegistry& datasets = builtinDatasets());
 
 }  // namespace cohort

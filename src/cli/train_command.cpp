@@ -33,9 +33,9 @@ class ConsoleObserver : public RunObserver {
   void progressed(const Progress& p) override {
     console_.progress({p.step, p.targetStep, p.loss, p.imagesPerSecond, p.secondsLeft});
   }
-  void evaluated(Step step, const LossSum& sums) override {
-    console_.print(fmt::format("step {}: test loss {:.4f}, accuracy {:.4f}, top-5 {:.4f}", step,
-                               sums.meanLoss(), sums.accuracy(), sums.top5Accuracy()));
+  void evaluated(const EvaluationPoint& p) override {
+    console_.print(fmt::format("step {}: {} loss {:.4f}, accuracy {:.4f}, top-5 {:.4f}", p.step, p.split,
+                               p.loss, p.accuracy, p.top5));
   }
   void warned(const std::string& what) override { console_.print("warning: " + what); }
 
@@ -55,12 +55,13 @@ void printSummary(Console& console, const RunSummary& s) {
         fmt::format("{} steps in {}: {:.1f} images/s (+- {:.1f}, jitter {:.1f}), median step {:.4f} s",
                     s.step - s.startStep, clockText(s.elapsedSeconds), speed.imagesPerSecond,
                     speed.uncertainty, speed.jitter, speed.medianStepSeconds));
-    console.print(
-        fmt::format("time: data {:.1f} s, forward {:.1f} s, backward {:.1f} s, update {:.1f} s, checkpoint "
-                    "{:.1f} s, evaluation "
-                    "{:.1f} s; peak memory {}",
-                    s.dataSeconds, s.forwardSeconds, s.backwardSeconds, s.updateSeconds, s.checkpointSeconds,
-                    s.evaluationSeconds, bytesText(static_cast<double>(s.peakMemoryBytes))));
+    console.print(fmt::format(
+        "time: waiting for data {:.1f} s ({:.1f} %), forward {:.1f} s, backward {:.1f} s, update {:.1f} s, "
+        "checkpoint "
+        "{:.1f} s, evaluation "
+        "{:.1f} s; peak memory {}",
+        s.dataSeconds, 100 * s.dataShare(), s.forwardSeconds, s.backwardSeconds, s.updateSeconds,
+        s.checkpointSeconds, s.evaluationSeconds, bytesText(static_cast<double>(s.peakMemoryBytes))));
   }
   console.print(fmt::format("weights {}", s.weightsHash));
   console.print(fmt::format("checkpoint {}", s.checkpoint));
@@ -68,17 +69,17 @@ void printSummary(Console& console, const RunSummary& s) {
 
 }  // namespace
 
-int trainCommand(const NetworkRegistry& networks, const TrainArguments& arguments) {
+int trainCommand(const RunContext& context, const TrainArguments& arguments) {
   Console console(stdout, isatty(STDOUT_FILENO) != 0);
   ConsoleObserver observer(console);
   std::filesystem::path directory = arguments.jobDirectory;
   const auto stored = directory.empty() ? std::nullopt : storedConfig(directory);
-  RunConfig config = resolveConfig(networks, stored, arguments.given);
+  RunConfig config = resolveConfig(context.networks, stored, arguments.given);
   if (directory.empty()) directory = newJobDirectory(config.network);
   const JobDirectory job(directory);
   const StopFlag& stop = stopOnSignals();
   const RunSummary summary =
-      runTraining(networks, std::move(config), job, stop, arguments.processStart, observer);
+      runTraining(context, std::move(config), job, stop, arguments.processStart, observer);
   console.endProgress();
   printSummary(console, summary);
   if (summary.interrupted) {
@@ -89,10 +90,10 @@ int trainCommand(const NetworkRegistry& networks, const TrainArguments& argument
   return kSuccess;
 }
 
-int evaluateCommand(const NetworkRegistry& networks, const EvaluateArguments& arguments) {
+int evaluateCommand(const RunContext& context, const EvaluateArguments& arguments) {
   Console console(stdout, false);
   ConsoleObserver observer(console);
-  const EvaluationResult result = runEvaluation(networks, arguments.jobDirectory, arguments.checkpoint,
+  const EvaluationResult result = runEvaluation(context, arguments.jobDirectory, arguments.checkpoint,
                                                 arguments.split, arguments.threads, observer);
   console.print(fmt::format("checkpoint {}", result.checkpoint.string()));
   console.print(fmt::format("step {}", result.step));

@@ -10,58 +10,131 @@
 namespace cohort {
 namespace {
 
-std::string usageErrorOf(const DatasetOptions& options) {
+namespace fs = std::filesystem;
+
+std::unique_ptr<Dataset> openSplit(std::string_view name, const DatasetOptions& options,
+                                   Split split = Split::Train) {
+  return builtinDatasets().find(name).open(options)->open(split);
+}
+
+std::string usageErrorOf(std::string_view name, const DatasetOptions& options) {
   try {
-    openDataset(options, Split::Train);
+    openSplit(name, options);
   } catch (const UsageError& error) {
     return error.what();
   }
   return "no UsageError";
 }
 
-TEST(OpenDataset, NamesTheKnownOnesWhenTheNameIsUnknown) {
-  EXPECT_EQ(usageErrorOf({.name = "mnits"}),
-            "There is no dataset called 'mnits'; the datasets are fashion-mnist, mnist, synthetic.");
+TEST(Datasets, AreListedWithTheNearestWhenANameIsUnknown) {
+  EXPECT_EQ(
+      usageErrorOf("cifar-10", {}),
+      "There is no dataset called 'cifar-10' (did you mean cifar10?); the datasets are fashion-mnist, mnist, "
+      "cifar10, cifar100, flowers, folder, synthetic.");
 }
 
-TEST(OpenDataset, GivesSyntheticDataOfAnyShape) {
-  const auto dataset = openDataset(
-      {.name = "synthetic", .channels = 2, .imageSize = 9, .classes = 7, .syntheticSize = 50}, Split::Train);
+TEST(Datasets, OfOnesOwnAreFoundByName) {
+  DatasetRegistry registry = builtinDatasets();
+  registry.add({.name = "mine", .description = "a test", .open = registry.find("synthetic").open});
+  EXPECT_EQ(registry.find("mine").open({.samples = 20})->open(Split::Train)->size(), 20);
+  EXPECT_THROW(registry.add({.name = "mine", .description = "", .open = {}}), UsageError);
+}
+
+TEST(Datasets, GiveSyntheticDataOfAnyShape) {
+  const auto dataset =
+      openSplit("synthetic", {.channels = 2, .imageSize = 9, .classes = 7, .samples = 50, .testSamples = 5});
   EXPECT_EQ(dataset->shape(), (SampleShape{2, 9, 9}));
   EXPECT_EQ(dataset->classes(), 7);
   EXPECT_EQ(dataset->size(), 50);
-  EXPECT_EQ(dataset->name(), "synthetic");
+  EXPECT_FALSE(dataset->costly());
+  EXPECT_EQ(openSplit("synthetic", {.samples = 50, .testSamples = 5}, Split::Test)->size(), 5);
 }
 
-TEST(OpenDataset, GivesSyntheticDefaults) {
-  const auto train = openDataset({.name = "synthetic"}, Split::Train);
-  const auto test = openDataset({.name = "synthetic"}, Split::Test);
+TEST(Datasets, GiveSyntheticDefaults) {
+  const auto train = openSplit("synthetic", {});
   EXPECT_EQ(train->shape(), (SampleShape{3, 32, 32}));
   EXPECT_EQ(train->classes(), 10);
   EXPECT_EQ(train->size(), 10'000);
-  EXPECT_EQ(test->size(), 1'000);
+  EXPECT_EQ(openSplit("synthetic", {}, Split::Test)->size(), 1'000);
 }
 
-TEST(OpenDataset, RefusesImpossibleSyntheticData) {
-  EXPECT_NE(usageErrorOf({.name = "synthetic", .imageSize = -1}).find("-1x-1"), std::string::npos);
-  EXPECT_NE(usageErrorOf({.name = "synthetic", .channels = -3}).find("-3 channels"), std::string::npos);
-  EXPECT_NE(usageErrorOf({.name = "synthetic", .classes = -2}).find("-2"), std::string::npos);
-  EXPECT_NE(usageErrorOf({.name = "synthetic", .syntheticSize = -5}).find("-5"), std::string::npos);
+TEST(Datasets, RefuseImpossibleSyntheticData) {
+  EXPECT_NE(usageErrorOf("synthetic", {.imageSize = -1}).find("-1x-1"), std::string::npos);
+  EXPECT_NE(usageErrorOf("synthetic", {.channels = -3}).find("-3 channels"), std::string::npos);
+  EXPECT_NE(usageErrorOf("synthetic", {.classes = -2}).find("-2"), std::string::npos);
+  EXPECT_NE(usageErrorOf("synthetic", {.samples = -5}).find("-5"), std::string::npos);
+  EXPECT_NE(usageErrorOf("synthetic", {.transforms = "flip"}).find("--transforms flip"), std::string::npos);
 }
 
-TEST(OpenDataset, RefusesSizesThatTheImagesDoNotHave) {
-  const TestDirectory directory;
-  writeTestFile(directory / "train-images-idx3-ubyte",
+// One grey image of 2x2 pixels.
+void writeIdx(const fs::path& directory, const std::string& prefix) {
+  writeTestFile(directory / (prefix + "-images-idx3-ubyte"),
                 std::string("\0\0\x08\x03\0\0\0\x01\0\0\0\x02\0\0\0\x02", 16) + "abcd");
-  writeTestFile(directory / "train-labels-idx1-ubyte", std::string("\0\0\x08\x01\0\0\0\x01\x05", 9));
-  const auto dataset = openDataset(
-      {.name = "mnist", .directory = directory.path(), .channels = 1, .imageSize = 2}, Split::Train);
-  EXPECT_EQ(dataset->name(), "mnist");
-  const std::string size = usageErrorOf({.name = "mnist", .directory = directory.path(), .imageSize = 3});
+  writeTestFile(directory / (prefix + "-labels-idx1-ubyte"), std::string("\0\0\x08\x01\0\0\0\x01\x05", 9));
+}
+
+TEST(Datasets, RefuseSizesThatTheImagesDoNotHave) {
+  const TestDirectory directory;
+  writeIdx(directory.path(), "train");
+  writeIdx(directory.path(), "t10k");
+  EXPECT_EQ(openSplit("mnist", {.directory = directory.path(), .channels = 1, .imageSize = 2})->size(), 1);
+  const std::string size = usageErrorOf("mnist", {.directory = directory.path(), .imageSize = 3});
   EXPECT_NE(size.find("2x2"), std::string::npos) << size;
-  EXPECT_NE(size.find("3x3"), std::string::npos) << size;
-  const std::string channels = usageErrorOf({.name = "mnist", .directory = directory.path(), .channels = 3});
+  EXPECT_NE(size.find("--transforms resize:3x3"), std::string::npos) << size;
+  const std::string channels = usageErrorOf("mnist", {.directory = directory.path(), .channels = 3});
   EXPECT_NE(channels.find("1 channel, but 3"), std::string::npos) << channels;
+}
+
+TEST(Datasets, NormaliseTheClassicSetsByWhatIsKnownOfThem) {
+  const TestDirectory directory;
+  writeIdx(directory.path(), "train");
+  writeIdx(directory.path(), "t10k");
+  std::vector<float> pixels(4);
+  EXPECT_EQ(openSplit("mnist", {.directory = directory.path()})->read(0, 0, pixels), 5);
+  EXPECT_NEAR(pixels[3], ('d' / 255.0f - 0.1307f) / 0.3081f, 1e-6f);
+}
+
+TEST(Datasets, AreLookedForInTheDataFolder) {
+  const TestDirectory directory;
+  const fs::path before = fs::current_path();
+  fs::current_path(directory.path());
+  const std::string absent = usageErrorOf("mnist", {});
+  EXPECT_NE(absent.find("data/mnist"), std::string::npos) << absent;
+  EXPECT_NE(absent.find("cohort data fetch mnist"), std::string::npos) << absent;
+  fs::create_directories("data/mnist");
+  const std::string empty = usageErrorOf("mnist", {});
+  EXPECT_NE(empty.find("data/mnist holds no images"), std::string::npos) << empty;
+  writeIdx("data/mnist", "train");
+  writeIdx("data/mnist", "t10k");
+  EXPECT_EQ(openSplit("mnist", {})->size(), 1);
+  fs::current_path(before);
+  const std::string given = usageErrorOf("mnist", {.directory = directory / "nowhere"});
+  EXPECT_NE(given.find("nowhere does not exist"), std::string::npos) << given;
+  EXPECT_NE(usageErrorOf("folder", {}).find("--data-dir"), std::string::npos);
+}
+
+TEST(Datasets, OfThePackageHaveAllTheirSamples) {
+  const fs::path package = "/usr/share/datasets/fashion-mnist";
+  if (!fs::is_directory(package)) GTEST_SKIP() << package << " is absent: install dataset-fashion-mnist";
+  const auto source = builtinDatasets().find("fashion-mnist").open({.directory = package});
+  const auto train = source->open(Split::Train);
+  EXPECT_EQ(source->open(Split::Test)->size(), 10000);
+  EXPECT_EQ(train->size(), 60000);
+  std::vector<std::int64_t> perClass(10);
+  std::vector<float> pixels(train->shape().count());
+  double sum = 0;
+  double squares = 0;
+  for (std::int64_t i = 0; i < train->size(); ++i) {
+    ++perClass[static_cast<std::size_t>(train->read(i, i, pixels))];
+    for (const double pixel : pixels) {
+      sum += pixel;
+      squares += pixel * pixel;
+    }
+  }
+  const auto n = static_cast<double>(train->size()) * static_cast<double>(pixels.size());
+  EXPECT_EQ(perClass, std::vector<std::int64_t>(10, 6000));
+  EXPECT_NEAR(sum / n, 0, 0.001);
+  EXPECT_NEAR(squares / n, 1, 0.001);
 }
 
 }  // namespace

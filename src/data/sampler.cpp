@@ -61,7 +61,7 @@ void GrainBuffer::place(std::int64_t position, std::int64_t globalSize) {
 }
 
 void GrainBuffer::put(std::int64_t at, const Dataset& dataset, std::int64_t index) {
-  labels_[static_cast<std::size_t>(at)] = dataset.read(index, pixels(at));
+  labels_[static_cast<std::size_t>(at)] = dataset.read(index, position_ + at, pixels(at));
 }
 
 void GrainBuffer::putPadding(std::int64_t at) {

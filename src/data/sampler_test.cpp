@@ -21,8 +21,7 @@ class CountingDataset final : public Dataset {
   std::int64_t size() const override { return size_; }
   SampleShape shape() const override { return {1, 1, 2}; }
   int classes() const override { return static_cast<int>(size_); }
-  std::string name() const override { return "counting"; }
-  std::int32_t read(std::int64_t index, std::span<float> pixels) const override {
+  std::int32_t read(std::int64_t index, std::int64_t, std::span<float> pixels) const override {
     std::ranges::fill(pixels, static_cast<float>(index));
     return static_cast<std::int32_t>(index);
   }

@@ -79,7 +79,7 @@ SyntheticDataset::SyntheticDataset(const SyntheticOptions& options)
   requireValid(options);
 }
 
-std::int32_t SyntheticDataset::read(std::int64_t index, std::span<float> pixels) const {
+std::int32_t SyntheticDataset::read(std::int64_t index, std::int64_t, std::span<float> pixels) const {
   const SampleShape& shape = options_.shape;
   COHORT_CHECK(index >= 0 && index < size() && pixels.size() == shape.count(),
                "no such sample, or no room for it");
@@ -87,7 +87,10 @@ std::int32_t SyntheticDataset::read(std::int64_t index, std::span<float> pixels)
   const auto number = static_cast<std::uint64_t>(index);
   const PhiloxBlock noise =
       philox(noiseKey_, {static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(number >> 32),
-                         options_.split == Split::Train ? 0u : 1u, 0});
+                         options_.split == Split::Train  ? 0u
+                         : options_.split == Split::Test ? 1u
+                                                         : 2u,
+                         0});
   const auto width = static_cast<std::size_t>(shape.width);
   std::size_t at = 0;
   for (int channel = 0; channel < shape.channels; ++channel) {

@@ -38,8 +38,7 @@ class SyntheticDataset final : public Dataset {
   std::int64_t size() const override { return options_.size; }
   SampleShape shape() const override { return options_.shape; }
   int classes() const override { return options_.classes; }
-  std::string name() const override { return std::string(kSyntheticName); }
-  std::int32_t read(std::int64_t index, std::span<float> pixels) const override;
+  std::int32_t read(std::int64_t index, std::int64_t position, std::span<float> pixels) const override;
 
  private:
   SyntheticOptions options_;

@@ -12,7 +12,7 @@ namespace {
 
 std::vector<float> sample(const Dataset& dataset, std::int64_t index) {
   std::vector<float> pixels(dataset.shape().count());
-  dataset.read(index, pixels);
+  dataset.read(index, 0, pixels);
   return pixels;
 }
 
@@ -37,7 +37,7 @@ std::vector<std::vector<float>> classMeans(const Dataset& dataset) {
 TEST(Synthetic, CyclesThroughTheClasses) {
   const SyntheticDataset dataset({.classes = 7, .size = 20});
   std::vector<float> pixels(dataset.shape().count());
-  for (std::int64_t i = 0; i < 20; ++i) EXPECT_EQ(dataset.read(i, pixels), i % 7);
+  for (std::int64_t i = 0; i < 20; ++i) EXPECT_EQ(dataset.read(i, 0, pixels), i % 7);
 }
 
 TEST(Synthetic, IsAFunctionOfSeedSplitAndIndex) {

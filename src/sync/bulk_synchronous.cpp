@@ -1,5 +1,6 @@
 #include "sync/bulk_synchronous.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace cohort {
@@ -14,6 +15,8 @@ BulkSynchronous::BulkSynchronous(const ParameterLayout& layout, Shard& shard, in
 
 void BulkSynchronous::apply(PieceIndex piece, std::span<const float> sum) {
   const auto start = std::chrono::steady_clock::now();
+  if (!kept_.empty())
+    std::ranges::copy(sum, kept_.begin() + static_cast<std::ptrdiff_t>(layout_.piece(piece).offset));
   shard_.update(layout_.piece(piece).offset, sum, step_);
   const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - start;
   updateNanoseconds_.fetch_add(took.count(), std::memory_order_relaxed);

@@ -19,6 +19,7 @@ class BulkSynchronous : public SyncRule {
   GrainRange grainsOf(int lane) const override { return shareOf({0, grains_}, {lane, lanes_}); }
   GradientSink& sinkFor(GrainIndex grain) override { return sum_.sinkFor(grain); }
   void finishStep() override {}
+  void keepGradients(std::span<float> arena) override { kept_ = arena; }
   double updateSeconds() const override { return static_cast<double>(updateNanoseconds_.load()) * 1e-9; }
 
  private:
@@ -29,6 +30,7 @@ class BulkSynchronous : public SyncRule {
   int grains_;
   int lanes_;
   Step step_ = 0;
+  std::span<float> kept_;
   std::atomic<std::int64_t> updateNanoseconds_ = 0;
   TreeSum sum_;
 };

@@ -5,7 +5,6 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,8 @@
 #include "sync/bulk_synchronous.h"
 #include "train/checkpoint.h"
 #include "train/engine_model.h"
+#include "train/run_setup.h"
+#include "train/step_log.h"
 #include "train/trainer.h"
 
 namespace cohort {
@@ -26,67 +27,6 @@ using Clock = std::chrono::steady_clock;
 
 double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-DatasetOptions datasetOptions(const RunConfig& config) {
-  return {.name = config.dataset,
-          .directory = config.dataDir,
-          .channels = static_cast<int>(config.channels),
-          .imageSize = static_cast<int>(config.imageSize),
-          .classes = static_cast<int>(config.classes),
-          .syntheticSize = config.samples,
-          .seed = config.seed};
-}
-
-// Opens a split; the configuration's sizes become the dataset's own where they were left open.
-std::unique_ptr<Dataset> openSplit(RunConfig& config, Split split) {
-  DatasetOptions options = datasetOptions(config);
-  if (split == Split::Test) options.syntheticSize = config.testSamples;
-  std::unique_ptr<Dataset> dataset = openDataset(options, split);
-  config.channels = dataset->shape().channels;
-  config.imageSize = dataset->shape().height;
-  config.classes = dataset->classes();
-  return dataset;
-}
-
-Graph buildGraph(const NetworkRegistry& networks, const RunConfig& config) {
-  return networks.find(config.network)
-      .build({.channels = config.channels, .height = config.imageSize, .width = config.imageSize},
-             static_cast<int>(config.classes));
-}
-
-ShardOptions shardOptions(const RunConfig& config, std::int64_t samples) {
-  OptimizerOptions optimizer{.kind = parseOptimizer(config.optimizer),
-                             .learningRate = config.learningRate,
-                             .momentum = config.momentum,
-                             .weightDecay = config.weightDecay,
-                             .weightDecayFilter = config.weightDecayFilter,
-                             .averageDecay = config.averageDecay};
-  for (const std::string& rule : config.paramRules) optimizer.rules.push_back(parseParamRule(rule));
-  return {.optimizer = std::move(optimizer),
-          .schedule = parseSchedule(config.schedule, {.samples = samples, .batch = config.batchSize}),
-          .grains = static_cast<int>(config.grains)};
-}
-
-int threadsOf(const RunConfig& config) {
-  return config.threads > 0 ? static_cast<int>(config.threads)
-                            : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
-int lanesOf(const RunConfig& config) {
-  return std::min(threadsOf(config), static_cast<int>(config.grains));
-}
-
-Step targetStep(const RunConfig& config, std::int64_t samples) {
-  Step target = config.trainSteps > 0 ? config.trainSteps : std::numeric_limits<Step>::max();
-  if (config.epochs > 0) {
-    const double steps = config.epochs * static_cast<double>(samples) / static_cast<double>(config.batchSize);
-    target = std::min(target, static_cast<Step>(std::ceil(steps)));
-  }
-  if (target == std::numeric_limits<Step>::max() && config.maxTime <= 0) {
-    throw UsageError("nothing says when to stop: give --train-steps, --epochs or --max-time");
-  }
-  return target;
 }
 
 void addUsage(RunSummary& summary) {
@@ -117,49 +57,61 @@ double meanOfKnown(const std::vector<double>& values) {
 // Everything that a run holds, from the configuration to the last summary.
 class Run {
  public:
-  Run(const NetworkRegistry& networks, RunConfig config, const JobDirectory& job, RunObserver& observer)
+  Run(const RunContext& context, RunConfig config, const JobDirectory& job, RunObserver& observer,
+      Clock::time_point processStart)
       : config_(std::move(config)),
+        processStart_(processStart),
         job_(job),
         observer_(observer),
-        train_(openSplit(config_, Split::Train)),
-        test_(openSplit(config_, Split::Test)),
-        target_(targetStep(config_, train_->size())),
+        data_(openData(context, config_)),
+        target_(targetStep(config_, data_.train->size())),
+        logInterval_(logInterval(config_, target_)),
         lanes_(lanesOf(config_)),
-        model_(buildGraph(networks, config_), config_.batchSize / config_.grains, lanes_, config_.seed),
-        state_(model_.layout(), shardOptions(config_, train_->size()), config_.seed, lanes_.count()),
+        model_(buildGraph(context, config_), config_.batchSize / config_.grains, lanes_, config_.seed),
+        state_(model_.layout(), shardOptions(config_, data_.train->size()), config_.seed, lanes_.count()),
         checkpoints_(job.checkpoints(), static_cast<int>(config_.keep)),
-        batches_(*train_, {.batchSize = config_.batchSize,
-                           .grains = static_cast<int>(config_.grains),
-                           .seed = config_.seed}),
+        batches_(*data_.train, {.batchSize = config_.batchSize,
+                                .grains = static_cast<int>(config_.grains),
+                                .seed = config_.seed,
+                                .shuffle = config_.shuffle && config_.randomness}),
         rule_(state_.layout, *state_.shard, static_cast<int>(config_.grains), lanes_.count()) {
     configJson_ = toJson(config_);
   }
 
-  RunSummary train(const StopFlag& stop, Clock::time_point processStart);
+  RunSummary train(const StopFlag& stop);
 
  private:
   void restore();
-  void loop(const StopFlag& stop, Clock::time_point processStart);
+  std::unique_ptr<Prefetcher> startPrefetcher() const;
+  void loop(const StopFlag& stop);
   std::string diverged();
   bool checkpointDue() const;
   void checkpoint();
-  void evaluate();
+  EvaluationPoint evaluate();
+  void openRecords();
+  void record(const auto& point);
+  bool logPointAfter(Step step) const { return step % logInterval_ == 0 || step == target_; }
   void report(const LossSum& sums);
-  RunSummary summarize(Clock::time_point processStart);
+  void logPoint();
+  void recordDistributions();
+  StepLog::Totals totals() const;
+  RunSummary summarize();
 
   RunConfig config_;
+  Clock::time_point processStart_;
   std::string configJson_;
   const JobDirectory& job_;
   RunObserver& observer_;
-  std::unique_ptr<Dataset> train_;
-  std::unique_ptr<Dataset> test_;
+  RunData data_;
   Step target_;
+  Step logInterval_;
   Lanes lanes_;
   EngineModel model_;
   TrainingState state_;
   CheckpointStore checkpoints_;
   BatchSource batches_;
   BulkSynchronous rule_;
+  std::unique_ptr<Prefetcher> prefetcher_;
   std::unique_ptr<Trainer> trainer_;
 
   Step startStep_ = 0;
@@ -169,6 +121,9 @@ class Run {
   StepTimes times_;
   std::vector<double> losses_;  // of the last kRecent steps, by step modulo kRecent
   std::optional<LossSum> evaluation_;
+  StepLog log_;
+  FloatBuffer gradients_;  // the sums of the last step before a log point, where distributions are recorded
+  std::vector<std::unique_ptr<RecordSink>> sinks_;
   RunSummary summary_;
 };
 
@@ -186,10 +141,25 @@ void Run::restore() {
   startStep_ = state_.step;
 }
 
-RunSummary Run::train(const StopFlag& stop, Clock::time_point processStart) {
+std::unique_ptr<Prefetcher> Run::startPrefetcher() const {
+  std::vector<Prefetcher::LaneGrains> lanes;
+  for (int lane = 0; lane < lanes_.count(); ++lane) {
+    const GrainRange grains = rule_.grainsOf(lane);
+    lanes.push_back({grains.first, grains.last});
+  }
+  return std::make_unique<Prefetcher>(batches_, lanes, state_.step,
+                                      dataThreadsOf(config_, *data_.train, lanes_.count()));
+}
+
+void Run::openRecords() {
+  if (config_.histograms) gradients_ = FloatBuffer(state_.layout.size());
+}
+
+RunSummary Run::train(const StopFlag& stop) {
   interval_ = parseCheckpointInterval(config_.checkpointEvery);
   restore();
   job_.writeConfig(configJson_);
+  openRecords();
   const int threads = threadsOf(config_);
   observer_.started({.network = config_.network,
                      .dataset = config_.dataset,
@@ -198,43 +168,52 @@ RunSummary Run::train(const StopFlag& stop, Clock::time_point processStart) {
                      .grains = config_.grains,
                      .lanes = lanes_.count(),
                      .idleLanes = threads - lanes_.count(),
+                     .dataThreads = dataThreadsOf(config_, *data_.train, lanes_.count()),
+                     .trainSamples = data_.train->size(),
+                     .evaluationSamples = data_.evaluation->size(),
                      .startStep = startStep_,
                      .targetStep = target_ == std::numeric_limits<Step>::max() ? 0 : target_});
   if (state_.step < target_) {
     model_.prepareTraining(state_.weights.span());
-    trainer_ = std::make_unique<Trainer>(lanes_, model_.trainables(), rule_, batches_,
+    prefetcher_ = startPrefetcher();
+    trainer_ = std::make_unique<Trainer>(lanes_, model_.trainables(), rule_, *prefetcher_,
                                          static_cast<int>(config_.grains));
-    loop(stop, processStart);
+    loop(stop);
   }
   summary_.interrupted = stop && state_.step < target_;
   if (state_.step != lastCheckpoint_) checkpoints_.saveNow(state_, configJson_);
   checkpoints_.wait();
   if (!summary_.interrupted) evaluate();
-  RunSummary summary = summarize(processStart);
+  for (const auto& sink : sinks_) sink->flush();
+  RunSummary summary = summarize();
   job_.writeSummary(toJson(summary));
   return summary;
 }
 
-void Run::loop(const StopFlag& stop, Clock::time_point processStart) {
+void Run::loop(const StopFlag& stop) {
   const Clock::time_point begin = Clock::now();
   lastCheckpointTime_ = begin;
-  summary_.startupSeconds = secondsSince(processStart);
+  summary_.startupSeconds = secondsSince(processStart_);
   while (state_.step < target_ && !stop) {
     // The first step touches all memory for the first time; a longer run's speed is told without it.
     if (state_.step == startStep_ + 1) times_ = StepTimes();
     const Clock::time_point start = Clock::now();
+    rule_.keepGradients(config_.histograms && logPointAfter(state_.step + 1) ? gradients_.span()
+                                                                             : std::span<float>());
     const LossSum sums = trainer_->step(state_.step);
-    times_.add(secondsSince(start));
+    const double seconds = secondsSince(start);
+    times_.add(seconds);
+    log_.add(sums, seconds);
     if (!std::isfinite(sums.loss)) {
       throw UsageError(diverged());
     }
     ++state_.step;
     report(sums);
+    if (logPointAfter(state_.step)) logPoint();
     if (config_.maxTime > 0 && secondsSince(begin) >= config_.maxTime) break;
     if (state_.step == target_) break;
     if (config_.evalEvery > 0 && state_.step % config_.evalEvery == 0) {
-      evaluate();
-      observer_.evaluated(state_.step, *evaluation_);
+      observer_.evaluated(evaluate());
     }
     if (checkpointDue()) checkpoint();
   }
@@ -262,15 +241,64 @@ bool Run::checkpointDue() const {
 void Run::checkpoint() {
   const Clock::time_point start = Clock::now();
   checkpoints_.save(state_, configJson_);
+  for (const auto& sink : sinks_) sink->flush();
   lastCheckpoint_ = state_.step;
   lastCheckpointTime_ = Clock::now();
   summary_.checkpointSeconds += secondsSince(start);
+  observer_.checkpointed(state_.step);
 }
 
-void Run::evaluate() {
+EvaluationPoint Run::evaluate() {
   const Clock::time_point start = Clock::now();
-  evaluation_ = model_.evaluate(*test_, state_.shard->evaluationWeights());
+  evaluation_ = model_.evaluate(*data_.evaluation, state_.shard->evaluationWeights());
   summary_.evaluationSeconds += secondsSince(start);
+  const EvaluationPoint point{.step = state_.step,
+                              .split = config_.evalOn,
+                              .loss = evaluation_->meanLoss(),
+                              .accuracy = evaluation_->accuracy(),
+                              .top5 = evaluation_->top5Accuracy(),
+                              .samples = evaluation_->samples};
+  record(point);
+  return point;
+}
+
+void Run::record(const auto& point) {
+  for (const auto& sink : sinks_) sink->add(point);
+}
+
+StepLog::Totals Run::totals() const {
+  const double lanes = lanes_.count();
+  const PhaseSeconds seconds = trainer_->seconds();
+  const double update = rule_.updateSeconds() / lanes;
+  return {.seconds = {.data = seconds.data / lanes,
+                      .forward = seconds.forward / lanes,
+                      .backward = seconds.backward / lanes - update,
+                      .update = update,
+                      .checkpoint = summary_.checkpointSeconds,
+                      .evaluation = summary_.evaluationSeconds},
+          .elapsed = secondsSince(processStart_)};
+}
+
+void Run::logPoint() {
+  const double epoch =
+      static_cast<double>(state_.step * config_.batchSize) / static_cast<double>(data_.train->size());
+  const TrainPoint point =
+      log_.take(state_.step, epoch, state_.shard->learningRate(state_.step - 1), totals());
+  record(point);
+  if (config_.histograms) recordDistributions();
+  for (const auto& sink : sinks_) sink->flush();
+  observer_.logged(point);
+}
+
+void Run::recordDistributions() {
+  for (const Parameter& parameter : state_.layout.parameters()) {
+    if (parameter.kind != ParameterKind::Weight) continue;
+    const auto part = [&](std::span<const float> arena) {
+      return arena.subspan(parameter.offset, parameter.size);
+    };
+    record(ValuesPoint{state_.step, "weights/" + parameter.name, part(state_.weights.span())});
+    record(ValuesPoint{state_.step, "gradients/" + parameter.name, part(gradients_.span())});
+  }
 }
 
 void Run::report(const LossSum& sums) {
@@ -288,7 +316,7 @@ void Run::report(const LossSum& sums) {
        .secondsLeft = known ? static_cast<double>((target_ - state_.step) * config_.batchSize) / speed : -1});
 }
 
-RunSummary Run::summarize(Clock::time_point processStart) {
+RunSummary Run::summarize() {
   RunSummary s = summary_;
   s.network = config_.network;
   s.dataset = config_.dataset;
@@ -299,45 +327,42 @@ RunSummary Run::summarize(Clock::time_point processStart) {
   s.speed = times_.statistics(config_.batchSize);
   s.threads = lanes_.count();
   if (trainer_) {
-    const double lanes = lanes_.count();
-    const PhaseSeconds seconds = trainer_->seconds();
-    s.dataSeconds = seconds.data / lanes;
-    s.forwardSeconds = seconds.forward / lanes;
-    s.updateSeconds = rule_.updateSeconds() / lanes;
-    s.backwardSeconds = seconds.backward / lanes - s.updateSeconds;
+    const TimeShares seconds = totals().seconds;
+    s.dataSeconds = seconds.data;
+    s.forwardSeconds = seconds.forward;
+    s.updateSeconds = seconds.update;
+    s.backwardSeconds = seconds.backward;
   }
   s.weightsHash = weightsHash(state_.weights.span());
   const std::vector<CheckpointFile> files = checkpoints_.list();
   if (!files.empty()) s.checkpoint = files.back().path.string();
-  s.elapsedSeconds = secondsSince(processStart);
+  s.elapsedSeconds = secondsSince(processStart_);
   addUsage(s);
   return s;
 }
 
 }  // namespace
 
-RunSummary runTraining(const NetworkRegistry& networks, RunConfig config, const JobDirectory& job,
+RunSummary runTraining(const RunContext& context, RunConfig config, const JobDirectory& job,
                        const StopFlag& stop, Clock::time_point processStart, RunObserver& observer) {
   if (config.isa.empty()) config.isa = bestInstructionSet();
   useInstructionSet(config.isa);
-  return Run(networks, std::move(config), job, observer).train(stop, processStart);
+  return Run(context, std::move(config), job, observer, processStart).train(stop);
 }
 
-EvaluationResult runEvaluation(const NetworkRegistry& networks, const std::filesystem::path& jobDirectory,
+EvaluationResult runEvaluation(const RunContext& context, const std::filesystem::path& jobDirectory,
                                const std::filesystem::path& checkpoint, const std::string& split, int threads,
                                RunObserver& observer) {
   const auto stored = storedConfig(jobDirectory);
   if (!stored) {
     throw UsageError(fmt::format("{} is no job directory: it has no config.json", jobDirectory.string()));
   }
-  if (split != "test" && split != "train")
-    throw UsageError(fmt::format("--split is test or train, not {}", split));
   RunConfig config = configFromJson(*stored, (jobDirectory / "config.json").string());
   config.threads = threads;
   useInstructionSet(config.isa);
-  const std::unique_ptr<Dataset> dataset = openSplit(config, split == "train" ? Split::Train : Split::Test);
+  const std::unique_ptr<Dataset> dataset = openForEvaluation(context, config, parseSplit(split, "--split"));
   Lanes lanes(lanesOf(config));
-  EngineModel model(buildGraph(networks, config), config.batchSize / config.grains, lanes, config.seed);
+  EngineModel model(buildGraph(context, config), config.batchSize / config.grains, lanes, config.seed);
   TrainingState state(model.layout(), shardOptions(config, dataset->size()), config.seed, lanes.count());
   EvaluationResult result;
   result.checkpoint = checkpoint;

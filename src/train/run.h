@@ -7,12 +7,21 @@
 #include <string>
 
 #include "base/trainable.h"
+#include "data/dataset.h"
 #include "models/network.h"
+#include "report/records.h"
 #include "train/job_directory.h"
 #include "train/run_config.h"
 #include "train/summary.h"
 
 namespace cohort {
+
+// What a run finds by name, and where it may keep what it measured of a dataset.
+struct RunContext {
+  NetworkRegistry networks = builtinNetworks();
+  DatasetRegistry datasets = builtinDatasets();
+  std::filesystem::path cacheDirectory{};  // empty: nowhere
+};
 
 // What a run tells while it goes; called from the training thread, between steps.
 class RunObserver {
@@ -22,6 +31,8 @@ class RunObserver {
     std::size_t parameters = 0;
     std::int64_t batchSize = 0, grains = 0;
     int lanes = 0, idleLanes = 0;  // idle: asked for, but there are fewer grains
+    int dataThreads = 0;
+    std::int64_t trainSamples = 0, evaluationSamples = 0;
     Step startStep = 0;
     Step targetStep = 0;  // 0: until the time is over
   };
@@ -37,7 +48,10 @@ class RunObserver {
   virtual ~RunObserver() = default;
   virtual void started(const Started&) {}
   virtual void progressed(const Progress&) {}
-  virtual void evaluated(Step, const LossSum&) {}
+  // At log points; recorded in the job directory already.
+  virtual void logged(const TrainPoint&) {}
+  virtual void evaluated(const EvaluationPoint&) {}  // on the way; the last one is in the summary
+  virtual void checkpointed(Step) {}
   virtual void warned(const std::string&) {}
 };
 
@@ -46,7 +60,7 @@ using StopFlag = std::atomic<bool>;
 
 // Trains until the configuration's length is reached or `stop` is set, resuming from the job directory's last good
 // checkpoint. Writes a checkpoint and summary.json at the end. UsageError where the loss is no longer finite.
-RunSummary runTraining(const NetworkRegistry& networks, RunConfig config, const JobDirectory& job,
+RunSummary runTraining(const RunContext& context, RunConfig config, const JobDirectory& job,
                        const StopFlag& stop, std::chrono::steady_clock::time_point processStart,
                        RunObserver& observer);
 
@@ -58,7 +72,7 @@ struct EvaluationResult {
 };
 
 // Evaluates a job directory's newest whole checkpoint (or `checkpoint`, where given) on a split of its dataset.
-EvaluationResult runEvaluation(const NetworkRegistry& networks, const std::filesystem::path& jobDirectory,
+EvaluationResult runEvaluation(const RunContext& context, const std::filesystem::path& jobDirectory,
                                const std::filesystem::path& checkpoint, const std::string& split, int threads,
                                RunObserver& observer);
 

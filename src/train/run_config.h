@@ -88,7 +88,7 @@ void visitSettings(Config& c, Visit&& visit) {
   visit(Setting{"network", group, "NAME", "network to train; 'cohort describe --list' names them", true},
         c.network);
   visit(Setting{"dataset", group, "NAME",
-                "mnist, fashion-mnist, cifar10, cifar100, flowers, folder or synthetic", true},
+                "mnist, fashion-mnist, cifar10, cifar100, flowers, folder, synthetic", true},
         c.dataset);
   visit(Setting{"data-dir", group, "DIR", "where the dataset's files are"}, c.dataDir);
   visit(Setting{"image-size", group, "S", "height and width of the images", true}, c.imageSize);
@@ -96,14 +96,12 @@ void visitSettings(Config& c, Visit&& visit) {
   visit(Setting{"classes", group, "N", "classes of synthetic data", true}, c.classes);
   visit(Setting{"samples", group, "N", "training samples of synthetic data", true}, c.samples);
   visit(Setting{"test-samples", group, "N", "test samples of synthetic data"}, c.testSamples);
-  visit(Setting{"transforms", group, "LIST",
-                "of resize:S, resize:HxW, center-crop:S, random-crop:S, pad-crop:P, flip; 'none'", true},
+  visit(Setting{"transforms", group, "LIST", "resize:S, random-crop:S, pad-crop:P, flip ...; docs/data.md",
+                true},
         c.transforms);
-  visit(Setting{"normalize", group, "HOW",
-                "dataset, image, mean-image, none, or given as MEAN/STD (M,M,M/S,S,S per channel)", true},
+  visit(Setting{"normalize", group, "HOW", "dataset, measured, mean-image, image, none or MEAN/STD", true},
         c.normalize);
-  visit(Setting{"validation-split", group, "PART",
-                "files, N (of the training samples), or P% by hash of the names; none", true},
+  visit(Setting{"validation-split", group, "PART", "files, none, N training images, or P% by name", true},
         c.validationSplit);
   visit(Setting{"test-split", group, "PART", "the same, where the dataset has no test files", true},
         c.testSplit);

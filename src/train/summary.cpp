@@ -22,6 +22,7 @@ std::string toJson(const RunSummary& s) {
       {"images_per_s_jitter", s.speed.jitter},
       {"median_step_s", s.speed.medianStepSeconds},
       {"data_s", s.dataSeconds},
+      {"data_share", s.dataShare()},
       {"forward_s", s.forwardSeconds},
       {"backward_s", s.backwardSeconds},
       {"update_s", s.updateSeconds},

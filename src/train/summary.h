@@ -22,7 +22,7 @@ struct RunSummary {
   double cpuSeconds = 0;
   SpeedStatistics speed;
   // Shares of the steps' time, seconds of wall time: lanes' time divided by lanes.
-  double dataSeconds = 0;
+  double dataSeconds = 0;  // lanes waited for samples
   double forwardSeconds = 0;
   double backwardSeconds = 0;
   double updateSeconds = 0;
@@ -33,6 +33,12 @@ struct RunSummary {
   std::string weightsHash;
   std::string checkpoint;  // the last one's path
   bool interrupted = false;
+
+  // Of the steps' time: how much training waited for data.
+  double dataShare() const {
+    const double all = dataSeconds + forwardSeconds + backwardSeconds + updateSeconds;
+    return all > 0 ? dataSeconds / all : 0;
+  }
 };
 
 std::string toJson(const RunSummary& summary);

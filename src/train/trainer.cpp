@@ -26,8 +26,8 @@ LossSum sumOf(const GrainTree& tree, const std::vector<LossSum>& losses, int nod
 
 }  // namespace
 
-Trainer::Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& rule,
-                 const BatchSource& batches, int grains)
+Trainer::Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& rule, Prefetcher& batches,
+                 int grains)
     : lanes_(lanes),
       rule_(rule),
       batches_(batches),
@@ -35,7 +35,7 @@ Trainer::Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& 
       tree_(grains) {
   COHORT_CHECK(static_cast<int>(models.size()) == lanes.count(), "every lane has a model");
   for (Trainable* model : models) {
-    lane_.push_back({model, std::make_unique<GrainBuffer>(batches.makeBuffer()), {}});
+    lane_.push_back({model, {}});
   }
 }
 
@@ -54,9 +54,9 @@ void Trainer::runLane(int index, Step step) {
   addLap(lap, lane.seconds.forward);
   const GrainRange mine = rule_.grainsOf(index);
   for (GrainIndex grain = mine.first; grain < mine.last; ++grain) {
-    batches_.fill(step, grain, *lane.buffer);
+    const Batch batch = batches_.next(index);
     addLap(lap, lane.seconds.data);
-    const Batch batch = lane.buffer->batch();
+    COHORT_CHECK(batch.position / batch.globalSize == step, "the samples are another step's");
     losses_[static_cast<std::size_t>(grain)] = lane.model->forward(batch);
     addLap(lap, lane.seconds.forward);
     lane.model->backward(rule_.sinkFor(grain));

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
-#include "data/sampler.h"
+#include "data/prefetch.h"
 #include "sync/sync_rule.h"
 #include "train/lanes.h"
 
@@ -13,7 +12,7 @@ namespace cohort {
 
 // Seconds that lanes spent, all lanes together.
 struct PhaseSeconds {
-  double data = 0;
+  double data = 0;     // waiting for samples, or making them where no thread had begun
   double forward = 0;  // with refreshing the weights' kernel layouts
   double backward = 0;
 };
@@ -21,7 +20,7 @@ struct PhaseSeconds {
 class Trainer {
  public:
   // One model per lane; everything outlives the trainer.
-  Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& rule, const BatchSource& batches,
+  Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& rule, Prefetcher& batches,
           int grains);
 
   // Computes the step; afterwards the weights are the next step's. The sums are over the whole batch.
@@ -32,7 +31,6 @@ class Trainer {
   // Each lane writes only its own, on cache lines of its own.
   struct alignas(64) Lane {
     Trainable* model;
-    std::unique_ptr<GrainBuffer> buffer;
     PhaseSeconds seconds;
   };
 
@@ -40,7 +38,7 @@ class Trainer {
 
   Lanes& lanes_;
   SyncRule& rule_;
-  const BatchSource& batches_;
+  Prefetcher& batches_;
   std::vector<Lane> lane_;
   std::vector<LossSum> losses_;  // by grain
   GrainTree tree_;

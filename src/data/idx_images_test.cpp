@@ -1,4 +1,4 @@
-#include "data/idx_dataset.h"
+#include "data/idx_images.h"
 
 #include <algorithm>
 #include <array>
@@ -54,10 +54,6 @@ std::string gzipped(const std::string& text) {
   return out;
 }
 
-const IdxSet& fashion() {
-  return idxSets()[0];
-}
-
 // A folder with a training split whose two files a test may replace.
 class IdxFiles : public ::testing::Test {
  protected:
@@ -68,7 +64,7 @@ class IdxFiles : public ::testing::Test {
 
   void expectRefused(const fs::path& culprit, std::string_view why) const {
     try {
-      const IdxDataset dataset(fashion(), directory_.path(), Split::Train);
+      openIdx(directory_.path(), Split::Train);
       ADD_FAILURE() << "accepted; expected: " << why;
     } catch (const IoError& error) {
       const std::string message = error.what();
@@ -82,23 +78,24 @@ class IdxFiles : public ::testing::Test {
   fs::path labels_ = directory_ / "train-labels-idx1-ubyte";
 };
 
-void expectGeneratedSamples(const IdxDataset& dataset) {
-  ASSERT_EQ(dataset.size(), 25);
-  ASSERT_EQ(dataset.shape(), (SampleShape{1, 4, 6}));
-  EXPECT_EQ(dataset.classes(), 10);
-  EXPECT_EQ(dataset.name(), "fashion-mnist");
-  std::array<float, 24> pixels{};
+void expectGeneratedSamples(const ImageSet& images) {
+  ASSERT_EQ(images.size(), 25);
+  ASSERT_EQ(images.shape(), (SampleShape{1, 4, 6}));
+  EXPECT_EQ(images.classNames().size(), 10u);
+  Image image;
   for (const std::int64_t i : {0, 7, 24}) {
-    EXPECT_EQ(dataset.read(i, pixels), i % 10);
-    for (std::size_t j = 0; j < pixels.size(); ++j) {
-      const auto raw = static_cast<float>((7 * static_cast<std::size_t>(i) + j) % 256);
-      EXPECT_NEAR(pixels[j], (raw / 255.0f - 0.2860f) / 0.3530f, 1e-6f);
+    images.read(i, {}, image);
+    EXPECT_EQ(images.label(i), i % 10);
+    EXPECT_EQ(images.nameOf(i), std::to_string(i));
+    ASSERT_EQ(image.shape, images.shape());
+    for (std::size_t j = 0; j < image.pixels.size(); ++j) {
+      EXPECT_EQ(image.pixels[j], (7 * static_cast<std::size_t>(i) + j) % 256);
     }
   }
 }
 
 TEST_F(IdxFiles, AreReadPlain) {
-  expectGeneratedSamples(IdxDataset(fashion(), directory_.path(), Split::Train));
+  expectGeneratedSamples(*openIdx(directory_.path(), Split::Train));
 }
 
 TEST_F(IdxFiles, AreReadGzipped) {
@@ -106,20 +103,21 @@ TEST_F(IdxFiles, AreReadGzipped) {
   fs::remove(labels_);
   writeTestFile(images_.string() + ".gz", gzipped(imageFile(25, 4, 6)));
   writeTestFile(labels_.string() + ".gz", gzipped(labelFile(25)));
-  expectGeneratedSamples(IdxDataset(fashion(), directory_.path(), Split::Train));
+  expectGeneratedSamples(*openIdx(directory_.path(), Split::Train));
 }
 
 TEST_F(IdxFiles, OfTheTestSplitHaveNamesOfTheirOwn) {
-  EXPECT_THROW(IdxDataset(fashion(), directory_.path(), Split::Test), UsageError);
+  EXPECT_THROW(openIdx(directory_.path(), Split::Test), UsageError);
+  EXPECT_EQ(openIdx(directory_.path(), Split::Validation), nullptr);
   writeTestFile(directory_ / "t10k-images-idx3-ubyte", imageFile(3, 4, 6));
   writeTestFile(directory_ / "t10k-labels-idx1-ubyte", labelFile(3));
-  EXPECT_EQ(IdxDataset(fashion(), directory_.path(), Split::Test).size(), 3);
+  EXPECT_EQ(openIdx(directory_.path(), Split::Test)->size(), 3);
 }
 
 TEST_F(IdxFiles, MissingAreNamedWithTheirFolder) {
   fs::remove(labels_);
   try {
-    const IdxDataset dataset(fashion(), directory_.path(), Split::Train);
+    openIdx(directory_.path(), Split::Train);
     ADD_FAILURE();
   } catch (const UsageError& error) {
     EXPECT_NE(std::string(error.what()).find("train-labels-idx1-ubyte"), std::string::npos) << error.what();
@@ -192,81 +190,6 @@ TEST_F(IdxFiles, WithALabelAboveNineAreRefused) {
   file[8 + 13] = 10;
   writeTestFile(labels_, file);
   expectRefused(labels_, "the label of sample 13 is 10");
-}
-
-TEST(IdxDirectory, IsTheGivenOneOrAnError) {
-  const TestDirectory directory;
-  EXPECT_EQ(findIdxDirectory(fashion(), directory.path()), directory.path());
-  EXPECT_THROW(findIdxDirectory(fashion(), directory / "none"), UsageError);
-}
-
-TEST(IdxDirectory, IsTheLocalDataFolderWhereThereIsOne) {
-  const TestDirectory directory;
-  const fs::path before = fs::current_path();
-  fs::current_path(directory.path());
-  fs::create_directories("data/fashion-mnist");
-  EXPECT_EQ(findIdxDirectory(fashion(), {}), fs::path("data/fashion-mnist"));
-  fs::current_path(before);
-}
-
-TEST(IdxDirectory, AnErrorNamesThePlacesAndThePackage) {
-  const TestDirectory directory;
-  const fs::path before = fs::current_path();
-  fs::current_path(directory.path());
-  const IdxSet absent{.name = "absent", .packageDirectory = "/nowhere/absent", .package = "dataset-absent"};
-  try {
-    findIdxDirectory(absent, {});
-    ADD_FAILURE();
-  } catch (const UsageError& error) {
-    const std::string message = error.what();
-    for (const char* part : {"data/absent", "/nowhere/absent", "install the package dataset-absent"}) {
-      EXPECT_NE(message.find(part), std::string::npos) << message;
-    }
-  }
-  fs::current_path(before);
-}
-
-struct Counted {
-  std::int64_t size;
-  std::vector<std::int64_t> perClass = std::vector<std::int64_t>(10);
-  double mean = 0;
-  double variance = 0;
-};
-
-Counted count(const Dataset& dataset) {
-  Counted counted{.size = dataset.size()};
-  std::vector<float> pixels(dataset.shape().count());
-  double sum = 0;
-  double squares = 0;
-  for (std::int64_t i = 0; i < dataset.size(); ++i) {
-    ++counted.perClass[static_cast<std::size_t>(dataset.read(i, pixels))];
-    for (const double pixel : pixels) {
-      sum += pixel;
-      squares += pixel * pixel;
-    }
-  }
-  const auto n = static_cast<double>(dataset.size()) * static_cast<double>(pixels.size());
-  counted.mean = sum / n;
-  counted.variance = squares / n - counted.mean * counted.mean;
-  return counted;
-}
-
-TEST(FashionMnist, OfThePackageHasAllItsSamples) {
-  if (!fs::is_directory(fashion().packageDirectory)) {
-    GTEST_SKIP() << fashion().packageDirectory << " is absent: install " << fashion().package;
-  }
-  const IdxDataset train(fashion(), fashion().packageDirectory, Split::Train);
-  const IdxDataset test(fashion(), fashion().packageDirectory, Split::Test);
-  EXPECT_EQ(train.shape(), (SampleShape{1, 28, 28}));
-  EXPECT_EQ(test.shape(), (SampleShape{1, 28, 28}));
-  const Counted trained = count(train);
-  EXPECT_EQ(trained.size, 60000);
-  EXPECT_EQ(trained.perClass, std::vector<std::int64_t>(10, 6000));
-  EXPECT_NEAR(trained.mean, 0, 0.001);
-  EXPECT_NEAR(trained.variance, 1, 0.001);
-  const Counted tested = count(test);
-  EXPECT_EQ(tested.size, 10000);
-  EXPECT_EQ(tested.perClass, std::vector<std::int64_t>(10, 1000));
 }
 
 }  // namespace

@@ -1,0 +1,143 @@
+#include "train/run_setup.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <thread>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace cohort {
+namespace {
+
+DatasetOptions datasetOptions(const RunContext& context, const RunConfig& config) {
+  return {.directory = config.dataDir,
+          .channels = static_cast<int>(config.channels),
+          .imageSize = static_cast<int>(config.imageSize),
+          .classes = static_cast<int>(config.classes),
+          .samples = config.samples,
+          .testSamples = config.testSamples,
+          .seed = config.seed,
+          .transforms = config.transforms,
+          .normalize = config.normalize,
+          .validationSplit = config.validationSplit,
+          .testSplit = config.testSplit,
+          .augment = config.randomness,
+          .cacheDirectory = context.cacheDirectory};
+}
+
+std::unique_ptr<DataSource> openSource(const RunContext& context, const RunConfig& config,
+                                       const DatasetOptions& options) {
+  return context.datasets.find(config.dataset).open(options);
+}
+
+void takeSizes(const Dataset& dataset, RunConfig& config) {
+  config.channels = dataset.shape().channels;
+  config.imageSize = dataset.shape().height;
+  config.classes = dataset.classes();
+}
+
+// 1, 2, 5, 10, 20, 50, … : the largest up to `limit`.
+Step roundDown(Step limit) {
+  Step result = 1;
+  for (Step power = 1; power <= limit; power *= 10) {
+    for (const Step digit : {1, 2, 5}) {
+      if (power * digit <= limit) result = power * digit;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Split parseSplit(const std::string& text, const std::string& flag) {
+  if (text == "test") return Split::Test;
+  if (text == "validation") return Split::Validation;
+  if (text == "train") return Split::Train;
+  throw UsageError(fmt::format("{} is test, validation or train, not '{}'", flag, text));
+}
+
+RunData openData(const RunContext& context, RunConfig& config) {
+  const Split evaluated = parseSplit(config.evalOn, "--eval-on");
+  if (evaluated == Split::Train) throw UsageError("--eval-on is test or validation, not 'train'");
+  const auto source = openSource(context, config, datasetOptions(context, config));
+  RunData data{.train = source->open(Split::Train), .evaluation = source->open(evaluated)};
+  takeSizes(*data.train, config);
+  if (data.evaluation->shape() != data.train->shape() ||
+      data.evaluation->classes() != data.train->classes()) {
+    throw UsageError(fmt::format("the {} images of {} do not have the training images' size and classes",
+                                 config.evalOn, config.dataset));
+  }
+  return data;
+}
+
+std::unique_ptr<Dataset> openForEvaluation(const RunContext& context, RunConfig& config, Split split) {
+  DatasetOptions options = datasetOptions(context, config);
+  options.augment = false;
+  std::unique_ptr<Dataset> dataset = openSource(context, config, options)->open(split);
+  takeSizes(*dataset, config);
+  return dataset;
+}
+
+Graph buildGraph(const RunContext& context, const RunConfig& config) {
+  Graph graph =
+      context.networks.find(config.network)
+          .build({.channels = config.channels, .height = config.imageSize, .width = config.imageSize},
+                 static_cast<int>(config.classes));
+  if (!config.randomness) {
+    for (Node& node : graph.nodes) {
+      if (auto* dropout = std::get_if<Dropout>(&node.op)) dropout->rate = 0;
+    }
+  }
+  return graph;
+}
+
+ShardOptions shardOptions(const RunConfig& config, std::int64_t samples) {
+  OptimizerOptions optimizer{.kind = parseOptimizer(config.optimizer),
+                             .learningRate = config.learningRate,
+                             .momentum = config.momentum,
+                             .weightDecay = config.weightDecay,
+                             .weightDecayFilter = config.weightDecayFilter,
+                             .averageDecay = config.averageDecay};
+  for (const std::string& rule : config.paramRules) optimizer.rules.push_back(parseParamRule(rule));
+  return {.optimizer = std::move(optimizer),
+          .schedule = parseSchedule(config.schedule, {.samples = samples, .batch = config.batchSize}),
+          .grains = static_cast<int>(config.grains)};
+}
+
+int threadsOf(const RunConfig& config) {
+  return config.threads > 0 ? static_cast<int>(config.threads)
+                            : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+int lanesOf(const RunConfig& config) {
+  return std::min(threadsOf(config), static_cast<int>(config.grains));
+}
+
+int dataThreadsOf(const RunConfig& config, const Dataset& dataset, int lanes) {
+  if (config.dataThreads >= 0) return static_cast<int>(config.dataThreads);
+  return dataset.costly() ? std::max(1, lanes / 2) : 0;
+}
+
+Step targetStep(const RunConfig& config, std::int64_t samples) {
+  Step target = config.trainSteps > 0 ? config.trainSteps : std::numeric_limits<Step>::max();
+  if (config.epochs > 0) {
+    const double steps = config.epochs * static_cast<double>(samples) / static_cast<double>(config.batchSize);
+    target = std::min(target, static_cast<Step>(std::ceil(steps)));
+  }
+  if (target == std::numeric_limits<Step>::max() && config.maxTime <= 0) {
+    throw UsageError("nothing says when to stop: give --train-steps, --epochs or --max-time");
+  }
+  return target;
+}
+
+Step logInterval(const RunConfig& config, Step target) {
+  constexpr Step kLogPoints = 100;
+  if (config.logEvery > 0) return config.logEvery;
+  return target == std::numeric_limits<Step>::max() ? kLogPoints : roundDown(target / kLogPoints);
+}
+
+}  // namespace cohort

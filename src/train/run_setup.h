@@ -1,0 +1,36 @@
+// From a configuration to the objects of a run: which data, graph, optimizer, lanes and length it means. Private to train.
+#pragma once
+
+#include <memory>
+
+#include "data/dataset.h"
+#include "optim/shard.h"
+#include "train/run.h"
+
+namespace cohort {
+
+// The splits that a run uses. Sizes that the configuration left open, or that the dataset decides, are filled in.
+struct RunData {
+  std::unique_ptr<Dataset> train;
+  std::unique_ptr<Dataset> evaluation;
+};
+RunData openData(const RunContext& context, RunConfig& config);
+// One split, as evaluations see it.
+std::unique_ptr<Dataset> openForEvaluation(const RunContext& context, RunConfig& config, Split split);
+
+// "test", "validation" or "train"; `flag` is what the text belongs to.
+Split parseSplit(const std::string& text, const std::string& flag);
+
+Graph buildGraph(const RunContext& context, const RunConfig& config);
+ShardOptions shardOptions(const RunConfig& config, std::int64_t samples);
+
+int threadsOf(const RunConfig& config);
+int lanesOf(const RunConfig& config);
+int dataThreadsOf(const RunConfig& config, const Dataset& dataset, int lanes);
+
+// The largest Step where only a time ends the run; UsageError where nothing does.
+Step targetStep(const RunConfig& config, std::int64_t samples);
+// Steps between log points: as configured, or a round number that gives about a hundred of them.
+Step logInterval(const RunConfig& config, Step target);
+
+}  // namespace cohort
