@@ -21,6 +21,18 @@ buildAgainstPrefix() {
 
 buildAgainstPrefix "$sourceDir/examples" "$scratch/examples"
 
+# A format of one's own trains: 200 images of 12x12 in two classes, bright above or below.
+mkdir "$scratch/csv"
+for i in {1..200}; do
+  printf '%d' $((i % 2))
+  for p in {0..143}; do printf ',%d' $(((p / 72 == i % 2 ? 200 : 20) + (i * 7 + p * 3) % 50)); done
+  printf '\n'
+done >"$scratch/csv/train.csv"
+"$scratch/examples/custom_dataset" train --network mnist-cnn --dataset csv --data-dir "$scratch/csv" --image-size 12 \
+  --test-split 50 --validation-split 10% --batch-size 20 --train-steps 30 --job-dir "$scratch/csv-run" |
+  tee "$scratch/csv.log"
+grep -q 'test accuracy 1.0000' "$scratch/csv.log" || { echo "the custom dataset was not learnt"; exit 1; }
+
 # A header must not need what was not installed, nor another header before it.
 mkdir "$scratch/headers"
 (cd "$prefix/include/cohort" && find . -name '*.h' | sort | sed 's|^\./||') >"$scratch/headers.txt"

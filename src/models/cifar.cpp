@@ -35,6 +35,8 @@ void addCifarNetworks(NetworkRegistry& registry) {
                 .description = "two 5x5 convolutions with LRN on 24x24 crops",
                 .recipe = {.imageSize = 24,
                            .classes = 10,
+                           .transforms = "random-crop:24,flip",
+                           .normalize = "image",
                            .batchSize = 128,
                            .grains = 16,
                            .optimizer = "sgd",

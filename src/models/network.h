@@ -20,6 +20,8 @@ struct Recipe {
   int channels = 3;
   int imageSize = 224;
   int classes = 1000;
+  std::string transforms = {};  // of images; empty: the dataset's default. Synthetic samples have none
+  std::string normalize = {};
   int batchSize = 128;
   int grains = 16;
   std::string optimizer = "momentum";

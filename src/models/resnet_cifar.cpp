@@ -50,6 +50,7 @@ Network residual(int depth) {
       .description = fmt::format("residual network for CIFAR, {} layers, shortcut A", depth),
       .recipe = {.imageSize = 32,
                  .classes = 10,
+                 .transforms = "pad-crop:4,flip",
                  .batchSize = 128,
                  .grains = 16,
                  .learningRate = 0.1,

@@ -104,6 +104,8 @@ RunConfig fromRecipe(const Network& network) {
   config.imageSize = recipe.imageSize;
   config.channels = recipe.channels;
   config.classes = recipe.classes;
+  config.transforms = recipe.transforms;
+  config.normalize = recipe.normalize;
   config.batchSize = recipe.batchSize;
   config.grains = recipe.grains;
   config.optimizer = recipe.optimizer;
@@ -131,6 +133,20 @@ void applyLengths(RunConfig& config, const GivenSettings& given) {
 void applyOptimizer(RunConfig& config, const GivenSettings& given) {
   const auto found = given.find("optimizer");
   if (found != given.end() && found->second.back() != config.optimizer) config.momentum.reset();
+}
+
+// What the recipe says of images means nothing to computed samples; and who chooses other transforms means the size that
+// they make.
+void applyData(RunConfig& config, const GivenSettings& given) {
+  if (given.contains("image-size") && config.imageSize < 1) {
+    throw UsageError(fmt::format("--image-size must be at least 1, not {}", config.imageSize));
+  }
+  if (config.dataset == "synthetic") {
+    if (!given.contains("transforms")) config.transforms.clear();
+    if (!given.contains("normalize")) config.normalize.clear();
+  } else if (given.contains("transforms") && !given.contains("image-size")) {
+    config.imageSize = 0;
+  }
 }
 
 // Grains for another batch than the recipe's: as many for a smaller one, grains of the recipe's size for a larger one
@@ -165,7 +181,6 @@ void checkRanges(const RunConfig& config) {
   };
   atLeastOne(config.batchSize, "--batch-size");
   atLeastOne(config.grains, "--grains");
-  atLeastOne(config.imageSize, "--image-size");
   atLeastOne(config.keep, "--keep");
   const auto atMost = [](std::int64_t value, const char* flag) {
     if (value > kMost) throw UsageError(fmt::format("{} can be {} at most, not {}", flag, kMost, value));
@@ -219,6 +234,7 @@ RunConfig resolveConfig(const NetworkRegistry& networks, const std::optional<std
   if (storedJson) {
     refuseChanges(before, config);
   } else {
+    applyData(config, given);
     adaptGrains(config, before.batchSize, given);
   }
   checkRanges(config);
