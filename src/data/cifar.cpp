@@ -73,8 +73,8 @@ std::vector<std::string> defaultNames(const Format& format) {
   if (format.classes() == static_cast<int>(kCifar10Names.size())) {
     return {kCifar10Names.begin(), kCifar10Names.end()};
   }
-  std::vector<std::string> names;
-  for (int label = 0; label < format.classes(); ++label) names.push_back(std::to_string(label));
+  std::vector<std::string> names(static_cast<std::size_t>(format.classes()));
+  for (std::size_t label = 0; label < names.size(); ++label) names[label] = std::to_string(label);
   return names;
 }
 

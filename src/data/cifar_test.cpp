@@ -1,6 +1,5 @@
 #include "data/cifar.h"
 
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
