@@ -5,13 +5,32 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "data/cifar.h"
 #include "data/idx_images.h"
+#include "data/image_folder.h"
+#include "data/tfrecord.h"
 
 namespace cohort {
 namespace {
 
 constexpr std::array kFormats = {
     ImageFormat{.name = "idx", .description = "IDX files (MNIST)", .recognises = isIdx, .open = openIdx},
+    ImageFormat{.name = "cifar10",
+                .description = "CIFAR-10 binary files",
+                .recognises = isCifar10,
+                .open = openCifar10},
+    ImageFormat{.name = "cifar100",
+                .description = "CIFAR-100 binary files",
+                .recognises = isCifar100,
+                .open = openCifar100},
+    ImageFormat{.name = "tfrecord",
+                .description = "TFRecord files of images",
+                .recognises = isTfrecords,
+                .open = openTfrecords},
+    ImageFormat{.name = "folder",
+                .description = "JPEG and PNG files in class folders",
+                .recognises = isImageFolder,
+                .open = openImageFolder},
 };
 
 }  // namespace

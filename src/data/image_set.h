@@ -31,6 +31,9 @@ class ImageSet {
   virtual bool orderedByClass() const { return false; }
   // Fills `image`. A set whose images have one shape may ignore the request. IoError where the image is damaged.
   virtual void read(std::int64_t index, const ImageRequest& request, Image& image) const = 0;
+  // The image's file as it is stored (JPEG or PNG), so that it can be kept elsewhere without loss. False, for all images of
+  // a set alike, where the set has pixels and no such files; `bytes` is then untouched.
+  virtual bool encoded(std::int64_t /*index*/, std::string& /*bytes*/) const { return false; }
 };
 
 }  // namespace cohort
