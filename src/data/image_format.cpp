@@ -8,12 +8,17 @@
 #include "data/cifar.h"
 #include "data/idx_images.h"
 #include "data/image_folder.h"
+#include "data/packed_images.h"
 #include "data/tfrecord.h"
 
 namespace cohort {
 namespace {
 
 constexpr std::array kFormats = {
+    ImageFormat{.name = "packed",
+                .description = "a file of packed images",
+                .recognises = isPackedImages,
+                .open = openPackedImages},
     ImageFormat{.name = "idx", .description = "IDX files (MNIST)", .recognises = isIdx, .open = openIdx},
     ImageFormat{.name = "cifar10",
                 .description = "CIFAR-10 binary files",

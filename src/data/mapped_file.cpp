@@ -40,6 +40,11 @@ MappedFile::~MappedFile() {
   if (begin_ != nullptr) ::munmap(const_cast<char*>(begin_), size_);
 }
 
+void MappedFile::readAhead() const {
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): madvise takes no pointer to const
+  if (begin_ != nullptr) ::madvise(const_cast<char*>(begin_), size_, MADV_WILLNEED);
+}
+
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : begin_(std::exchange(other.begin_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 

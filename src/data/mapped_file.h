@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <span>
 #include <string_view>
 
 namespace cohort {
@@ -22,6 +23,9 @@ class MappedFile {
   MappedFile& operator=(MappedFile&&) = delete;
 
   std::string_view contents() const { return {begin_, size_}; }
+  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(begin_, size_)); }
+  // Asks the system to bring the whole file into memory, from front to back, while others compute. Only advice.
+  void readAhead() const;
 
  private:
   const char* begin_ = nullptr;  // nothing for an empty file

@@ -4,11 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -115,32 +111,8 @@ std::string PackedFileWriter::makeIndex() const {
 
 // ---- reading
 
-MappedFile::MappedFile(const fs::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  int error = descriptor < 0 ? errno : 0;
-  struct stat status {};
-  if (error == 0 && ::fstat(descriptor, &status) != 0) error = errno;
-  if (error == 0 && !S_ISREG(status.st_mode)) error = EISDIR;
-  if (error == 0 && status.st_size > 0) {
-    const auto size = static_cast<std::size_t>(status.st_size);
-    data_ = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0);
-    if (data_ == MAP_FAILED) {
-      error = errno;
-    } else {
-      size_ = size;
-      // An image is read from front to back, whichever is next: a miss should bring what follows. Only advice.
-      ::madvise(data_, size_, MADV_SEQUENTIAL);
-    }
-  }
-  if (descriptor >= 0) ::close(descriptor);
-  if (error != 0) throw IoError(fmt::format("Cannot open {}: {}.", path.string(), systemMessage(error)));
-}
-
-MappedFile::~MappedFile() {
-  if (size_ > 0) ::munmap(data_, size_);
-}
-
 PackedFile::PackedFile(const fs::path& path) : path_(path.string()), file_(path) {
+  file_.readAhead();
   findIndex();
   readSplits();
   readCounts();

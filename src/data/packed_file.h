@@ -31,6 +31,7 @@
 
 #include "base/atomic_file.h"
 #include "data/image_set.h"
+#include "data/mapped_file.h"
 
 namespace cohort {
 
@@ -63,21 +64,6 @@ class PackedFileWriter {
   std::string records_;
   std::string text_;
   std::uint64_t offset_;  // of the next image
-};
-
-// A file's contents, mapped for as long as the object lives.
-class MappedFile {
- public:
-  explicit MappedFile(const std::filesystem::path& path);
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-
-  std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(data_), size_}; }
-
- private:
-  void* data_ = nullptr;
-  std::size_t size_ = 0;
 };
 
 // A packed file whose header and index have been checked; IoError where they are damaged. Images are counted over all
