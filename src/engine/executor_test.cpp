@@ -154,8 +154,8 @@ TEST_F(ExecutorTest, TellsWhichNodesItsTimeWentTo) {
   const std::span<const NodeSeconds> seconds = lane.executor.nodeSeconds();
   ASSERT_EQ(seconds.size(), graph_.nodes.size());
   const auto named = [&](const std::string& name) {
-    return seconds[static_cast<std::size_t>(
-        std::ranges::find(graph_.nodes, name, &Node::name) - graph_.nodes.begin())];
+    return seconds[static_cast<std::size_t>(std::ranges::find(graph_.nodes, name, &Node::name) -
+                                            graph_.nodes.begin())];
   };
   const auto begin = std::chrono::steady_clock::now();
   lane.executor.forward(first_.batch());
@@ -171,8 +171,9 @@ TEST_F(ExecutorTest, TellsWhichNodesItsTimeWentTo) {
     const NodeSeconds& own = seconds[static_cast<std::size_t>(node.id)];
     sum += own.forward + own.backward + own.update;
     EXPECT_EQ(own.update > 0, !parametersOf(graph_, node).empty()) << node.name;
-    const bool fused = std::holds_alternative<Relu>(node.op);  // everywhere in this network
-    EXPECT_EQ(own.forward > 0, !fused && !std::holds_alternative<Flatten>(node.op)) << node.name;
+    // Every ReLU here is fused into the node before it, and whether a flatten reorders is the instruction set's business.
+    if (std::holds_alternative<Flatten>(node.op)) continue;
+    EXPECT_EQ(own.forward > 0, !std::holds_alternative<Relu>(node.op)) << node.name;
   }
   EXPECT_GT(named("conv1").backward, 0);
   EXPECT_LE(sum, elapsed.count() * (1 + 1e-9)) << "nothing is counted twice";
