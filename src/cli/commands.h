@@ -5,6 +5,7 @@
 #include <string>
 
 #include "models/network.h"
+#include "report/console.h"
 #include "train/run_config.h"
 
 namespace cohort {
@@ -12,6 +13,7 @@ namespace cohort {
 struct TrainArguments {
   GivenSettings given;
   std::string jobDirectory;
+  Verbosity verbosity = Verbosity::Normal;
   std::chrono::steady_clock::time_point processStart;
 };
 

@@ -1,11 +1,11 @@
 #include <cstdio>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/run.h"
 #include "cli/signals.h"
+#include "cli/terminal.h"
 #include "report/console.h"
 #include "train/run.h"
 
@@ -31,24 +31,37 @@ class ConsoleObserver : public RunObserver {
     }
   }
   void progressed(const Progress& p) override {
-    console_.progress({p.step, p.targetStep, p.loss, p.imagesPerSecond, p.secondsLeft});
+    console_.progress({.step = p.step,
+                       .targetStep = p.targetStep,
+                       .loss = p.loss,
+                       .imagesPerSecond = p.imagesPerSecond,
+                       .secondsLeft = p.secondsLeft,
+                       .learningRate = p.learningRate});
   }
   void evaluated(Step step, const LossSum& sums) override {
     console_.print(fmt::format("step {}: test loss {:.4f}, accuracy {:.4f}, top-5 {:.4f}", step,
                                sums.meanLoss(), sums.accuracy(), sums.top5Accuracy()));
   }
-  void warned(const std::string& what) override { console_.print("warning: " + what); }
+  void warned(const std::string& what) override { console_.warn(what); }
 
  private:
   Console& console_;
 };
 
+// Settings that are still open here (0 or empty) will be the dataset's or the machine's.
+void printPlan(Console& console, const RunConfig& config, const std::filesystem::path& directory) {
+  console.detail(fmt::format("job directory {}", directory.string()));
+  std::string settings = toJson(config);
+  settings.pop_back();  // its newline
+  console.detail("settings " + settings);
+}
+
 void printSummary(Console& console, const RunSummary& s) {
   const SpeedStatistics& speed = s.speed;
   if (s.evaluation) {
-    console.print(fmt::format("test accuracy {:.4f} (top-5 {:.4f}, loss {:.4f}) at step {}",
-                              s.evaluation->accuracy(), s.evaluation->top5Accuracy(),
-                              s.evaluation->meanLoss(), s.step));
+    console.result(fmt::format("test accuracy {:.4f} (top-5 {:.4f}, loss {:.4f}) at step {}",
+                               s.evaluation->accuracy(), s.evaluation->top5Accuracy(),
+                               s.evaluation->meanLoss(), s.step));
   }
   if (s.step > s.startStep) {
     console.print(
@@ -69,20 +82,21 @@ void printSummary(Console& console, const RunSummary& s) {
 }  // namespace
 
 int trainCommand(const NetworkRegistry& networks, const TrainArguments& arguments) {
-  Console console(stdout, isatty(STDOUT_FILENO) != 0);
+  Console console(stdout, stderr, terminalOptions(arguments.verbosity));
   ConsoleObserver observer(console);
   std::filesystem::path directory = arguments.jobDirectory;
   const auto stored = directory.empty() ? std::nullopt : storedConfig(directory);
   RunConfig config = resolveConfig(networks, stored, arguments.given);
   if (directory.empty()) directory = newJobDirectory(config.network);
   const JobDirectory job(directory);
+  printPlan(console, config, directory);
   const StopFlag& stop = stopOnSignals();
   const RunSummary summary =
       runTraining(networks, std::move(config), job, stop, arguments.processStart, observer);
   console.endProgress();
   printSummary(console, summary);
   if (summary.interrupted) {
-    console.print(
+    console.result(
         fmt::format("stopped by a signal; go on with: cohort train --job-dir {}", directory.string()));
     return kResume;
   }
@@ -90,7 +104,7 @@ int trainCommand(const NetworkRegistry& networks, const TrainArguments& argument
 }
 
 int evaluateCommand(const NetworkRegistry& networks, const EvaluateArguments& arguments) {
-  Console console(stdout, false);
+  Console console(stdout, stderr, {});
   ConsoleObserver observer(console);
   const EvaluationResult result = runEvaluation(networks, arguments.jobDirectory, arguments.checkpoint,
                                                 arguments.split, arguments.threads, observer);
