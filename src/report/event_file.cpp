@@ -139,7 +139,7 @@ EventFiles::EventFiles(fs::path directory, Step startStep)
 
 EventFiles::~EventFiles() {
   try {
-    flush();
+    EventFiles::flush();
   } catch (const IoError&) {
     // A destructor has nobody to tell. Who wants to know calls flush.
   }

@@ -11,8 +11,8 @@ namespace cohort {
 namespace {
 
 std::vector<double> bucketLimits() {
-  std::vector<double> limits;
-  for (double limit = 1e-12; limit < 1e20; limit *= 1.1) limits.push_back(limit);
+  std::vector<double> limits = {1e-12};
+  while (limits.back() * 1.1 < 1e20) limits.push_back(limits.back() * 1.1);
   limits.push_back(std::numeric_limits<double>::max());
   std::vector<double> all;
   for (auto limit = limits.rbegin(); limit != limits.rend(); ++limit) all.push_back(-*limit);

@@ -37,8 +37,8 @@ TEST(Histogram, SumsUpItsValues) {
 }
 
 TEST(Histogram, EveryValueLiesInItsBucketAndTheBucketsGrowByATenth) {
-  std::vector<float> values = {1e-12f, 0.1f, 1, 1.1f, 1.21f, 3, 1000, 1e19f, 1.0f + 1e-7f};
-  for (float value = 3e-12f; value < 1e19f; value *= 1.0077f) values.push_back(value);
+  std::vector<float> values = {1e-12f, 0.1f, 1, 1.1f, 1.21f, 3, 1000, 1e19f, 1.0f + 1e-7f, 3e-12f};
+  while (values.back() < 1e19f) values.push_back(values.back() * 1.0077f);
   for (const float value : values) {
     for (const float sign : {1.0f, -1.0f}) {
       const auto [low, high] = bucketOf(sign * value);
