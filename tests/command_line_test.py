@@ -181,12 +181,23 @@ class Words(CommandLine):
         self.assertIn("step 20/20", done.stdout)
         self.assertIn("step 7: test loss", done.stdout)
 
+    def test_quiet_and_verbose(self):
+        done = self.train(*SMALL, "--train-steps", "3", "--quiet")
+        self.assertRegex(done.stdout, r"\Atest accuracy [^\n]*\n\Z")
+        self.assertEqual(done.stderr, "")
+        done = self.train(*SMALL, "--train-steps", "6", "-v")
+        self.assertIn(f"job directory {self.job}\n", done.stdout)
+        self.assertIn('"batch-size": 40', done.stdout)
+        self.assertRegex(done.stdout, r"step 6/6 .*  learning rate 0\.\d+")
+        self.assertIn("--quiet or --verbose, not both", self.train("-q", "-v", code=2).stderr)
+
     def test_a_terminal_has_a_live_line(self):
         main, terminal = pty.openpty()
         self.addCleanup(os.close, main)
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 50, 0, 0))
         process = subprocess.Popen([PROGRAM, "train", "--job-dir", self.job, *SMALL, "--train-steps", "60",
-                                    "--eval-every", "25"], stdin=subprocess.DEVNULL, stdout=terminal)
+                                    "--eval-every", "25"], stdin=subprocess.DEVNULL, stdout=terminal,
+                                   env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"})
         self.addCleanup(self.end, process)
         os.close(terminal)
         output = b""
@@ -200,12 +211,12 @@ class Words(CommandLine):
             output += part
         self.assertEqual(process.wait(LIMIT), 0)
         text = output.decode().replace("\r\n", "\n")
-        live = re.findall(r"\r(step [^\r\n\x1b]*)\x1b\[K", text)
+        live = re.findall(r"\r\x1b\[\?7l(step [^\r\n\x1b]*) \x1b\[J\x1b\[\?7h", text)
         self.assertGreaterEqual(len(live), 2, text)
         self.assertTrue(live[-1].startswith("step 60/60  loss "), live)
         self.assertLess(max(map(len, live)), 50)
-        # What stays on the screen: what follows the last carriage return and clearing in each line.
-        shown = [line.replace("\x1b[K", "").split("\r")[-1] for line in text.split("\n")]
+        # What stays on the screen: what follows the last carriage return in each line.
+        shown = [re.sub(r"\x1b\[[?\d]*[A-Za-z]", "", line).split("\r")[-1] for line in text.split("\n")]
         self.assertEqual(sum(line.startswith("step 25: test loss") for line in shown), 1, shown)
         self.assertEqual(sum(line.startswith("step 60/60") for line in shown), 1, shown)
 
@@ -326,7 +337,7 @@ class Runs(CommandLine):
         data[-1000] ^= 4
         newest.write_bytes(data)
         done = self.train("--train-steps", STEPS)
-        self.assertRegex(done.stdout, r"warning: .*step-0000000040\.safetensors is damaged.*using the one before")
+        self.assertRegex(done.stderr, r"^warning: .*step-0000000040\.safetensors is damaged.*using the one before")
         self.assertEqual(self.summary()["start_step"], 30)
         self.assertEqual(self.summary()["weights_hash"], self.calm())
         self.assertTrue((folder / "notes.txt").exists())

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 
+#include "report/console.h"
 #include "train/run.h"
 #include "train/run_config.h"
 
@@ -12,6 +13,7 @@ namespace cohort {
 struct TrainArguments {
   GivenSettings given;
   std::string jobDirectory;
+  Verbosity verbosity = Verbosity::Normal;
   std::chrono::steady_clock::time_point processStart;
 };
 

@@ -11,6 +11,7 @@
 #include "engine/instruction_set.h"
 #include "engine/plan.h"
 #include "report/console.h"
+#include "train/layer_table.h"
 
 namespace cohort {
 namespace {
@@ -25,25 +26,18 @@ std::string countText(std::int64_t count) {
 }
 
 void printTable(const ExecutionPlan& plan, std::int64_t batchSize) {
-  const Graph& graph = plan.graph();
-  fmt::print("{:<18}{:<26}{:>14}{:>13}{:>15}{:>10}  {}\n", "layer", "operator", "output", "parameters",
-             "multiply-adds", "memory", "kernels (forward | backward)");
+  constexpr const char* kColumns = "{:<18}{:<26}{:>14}{:>13}{:>15}{:>10}  {}\n";
+  fmt::print(kColumns, "layer", "operator", "output", "parameters", "multiply-adds", "memory",
+             "kernels (forward | backward)");
   std::int64_t parameters = 0;
   std::int64_t work = 0;
   double memory = 0;
-  for (const NodeReport& report : plan.nodeReports()) {
-    const Node& node = graph.nodes[static_cast<std::size_t>(report.node)];
-    std::int64_t own = 0;
-    for (const ParameterSpec& spec : parametersOf(graph, node)) {
-      if (spec.kind == ParameterKind::Weight) own += static_cast<std::int64_t>(spec.count());
-    }
-    const std::int64_t adds = multiplyAdds(graph, node);
-    parameters += own;
-    work += adds;
-    memory += static_cast<double>(report.activationBytes);
-    fmt::print("{:<18}{:<26}{:>14}{:>13}{:>15}{:>10}  {}\n", node.name, describe(node.op),
-               shapeText(graph.shapeOf(node.output)), countText(own), countText(adds),
-               bytesText(static_cast<double>(report.activationBytes)), report.kernel);
+  for (const LayerRow& row : layerTable(plan)) {
+    parameters += row.parameters;
+    work += row.multiplyAdds;
+    memory += static_cast<double>(row.activationBytes);
+    fmt::print(kColumns, row.name, row.operatorText, shapeText(row.output), countText(row.parameters),
+               countText(row.multiplyAdds), bytesText(static_cast<double>(row.activationBytes)), row.kernels);
   }
   fmt::print("\n{} parameters, {} multiply-adds for one image, forward\n", groupedText(parameters),
              groupedText(work));

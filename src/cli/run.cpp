@@ -85,7 +85,19 @@ std::filesystem::path cacheDirectory() {
   return {};
 }
 
+void addVerbosity(CLI::App& command, Verbosity& verbosity) {
+  const auto set = [&verbosity](Verbosity wanted) {
+    if (verbosity != Verbosity::Normal) throw UsageError("give --quiet or --verbose, not both");
+    verbosity = wanted;
+  };
+  command.add_flag_callback(
+      "-q,--quiet", [set] { set(Verbosity::Quiet); }, "only warnings, errors and the result");
+  command.add_flag_callback(
+      "-v,--verbose", [set] { set(Verbosity::Verbose); }, "also the plan, learning rates and times");
+}
+
 int fail(int code, const std::string& message) {
+  endLiveLine();
   std::fprintf(stderr, "cohort: %s\n", message.c_str());
   return code;
 }
@@ -114,6 +126,7 @@ Parser::Parser(const RunContext& context) {
   command
       ->add_option("--job-dir", train.jobDirectory, "the run's folder (default: a new runs/NETWORK-DATE-N)")
       ->type_name("DIR");
+  addVerbosity(*command, train.verbosity);
   addSettings(*command, train.given, [](const Setting&) { return true; });
   command->footer(
       "Without options: mnist-cnn on Fashion-MNIST, about a minute. Defaults come from the network's\n"

@@ -5,6 +5,8 @@
 
 #include <unistd.h>
 
+#include "report/console.h"
+
 namespace cohort {
 namespace {
 
@@ -14,7 +16,10 @@ void waitForSignals(sigset_t signals) {
   for (;;) {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0) continue;
-    if (stopRequested.exchange(true)) _exit(128 + signal);
+    if (stopRequested.exchange(true)) {
+      endLiveLine();
+      _exit(128 + signal);
+    }
   }
 }
 

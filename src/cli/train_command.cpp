@@ -1,11 +1,11 @@
 #include <cstdio>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/run.h"
 #include "cli/signals.h"
+#include "cli/terminal.h"
 #include "report/console.h"
 #include "train/run.h"
 
@@ -31,24 +31,49 @@ class ConsoleObserver : public RunObserver {
     }
   }
   void progressed(const Progress& p) override {
-    console_.progress({p.step, p.targetStep, p.loss, p.imagesPerSecond, p.secondsLeft});
+    progress_ = {.step = p.step,
+                 .targetStep = p.targetStep,
+                 .loss = p.loss,
+                 .imagesPerSecond = p.imagesPerSecond,
+                 .secondsLeft = p.secondsLeft,
+                 .learningRate = p.learningRate};
+    console_.progress(progress_);
+  }
+  void logged(const TrainPoint& point) override {
+    progress_.loss = point.loss;
+    progress_.imagesPerSecond = point.imagesPerSecond;
+    progress_.accuracy = point.accuracy;
+    progress_.learningRate = point.learningRate;
+    progress_.seconds = point.seconds;
+    progress_.logPoint = true;
+    console_.progress(progress_);
   }
   void evaluated(const EvaluationPoint& p) override {
     console_.print(fmt::format("step {}: {} loss {:.4f}, accuracy {:.4f}, top-5 {:.4f}", p.step, p.split,
                                p.loss, p.accuracy, p.top5));
   }
-  void warned(const std::string& what) override { console_.print("warning: " + what); }
+  void checkpointed(Step step) override { console_.detail(fmt::format("step {}: checkpoint", step)); }
+  void warned(const std::string& what) override { console_.warn(what); }
 
  private:
   Console& console_;
+  ProgressReport progress_;
 };
+
+// Settings that are still open here (0 or empty) will be the dataset's or the machine's.
+void printPlan(Console& console, const RunConfig& config, const std::filesystem::path& directory) {
+  console.detail(fmt::format("job directory {}", directory.string()));
+  std::string settings = toJson(config);
+  settings.pop_back();  // its newline
+  console.detail("settings " + settings);
+}
 
 void printSummary(Console& console, const RunSummary& s) {
   const SpeedStatistics& speed = s.speed;
   if (s.evaluation) {
-    console.print(fmt::format("test accuracy {:.4f} (top-5 {:.4f}, loss {:.4f}) at step {}",
-                              s.evaluation->accuracy(), s.evaluation->top5Accuracy(),
-                              s.evaluation->meanLoss(), s.step));
+    console.result(fmt::format("{} accuracy {:.4f} (top-5 {:.4f}, loss {:.4f}) at step {}", s.evaluatedOn,
+                               s.evaluation->accuracy(), s.evaluation->top5Accuracy(),
+                               s.evaluation->meanLoss(), s.step));
   }
   if (s.step > s.startStep) {
     console.print(
@@ -57,9 +82,7 @@ void printSummary(Console& console, const RunSummary& s) {
                     speed.uncertainty, speed.jitter, speed.medianStepSeconds));
     console.print(fmt::format(
         "time: waiting for data {:.1f} s ({:.1f} %), forward {:.1f} s, backward {:.1f} s, update {:.1f} s, "
-        "checkpoint "
-        "{:.1f} s, evaluation "
-        "{:.1f} s; peak memory {}",
+        "checkpoint {:.1f} s, evaluation {:.1f} s; peak memory {}",
         s.dataSeconds, 100 * s.dataShare(), s.forwardSeconds, s.backwardSeconds, s.updateSeconds,
         s.checkpointSeconds, s.evaluationSeconds, bytesText(static_cast<double>(s.peakMemoryBytes))));
   }
@@ -70,20 +93,21 @@ void printSummary(Console& console, const RunSummary& s) {
 }  // namespace
 
 int trainCommand(const RunContext& context, const TrainArguments& arguments) {
-  Console console(stdout, isatty(STDOUT_FILENO) != 0);
+  Console console(stdout, stderr, terminalOptions(arguments.verbosity));
   ConsoleObserver observer(console);
   std::filesystem::path directory = arguments.jobDirectory;
   const auto stored = directory.empty() ? std::nullopt : storedConfig(directory);
   RunConfig config = resolveConfig(context.networks, stored, arguments.given);
   if (directory.empty()) directory = newJobDirectory(config.network);
   const JobDirectory job(directory);
+  printPlan(console, config, directory);
   const StopFlag& stop = stopOnSignals();
   const RunSummary summary =
       runTraining(context, std::move(config), job, stop, arguments.processStart, observer);
   console.endProgress();
   printSummary(console, summary);
   if (summary.interrupted) {
-    console.print(
+    console.result(
         fmt::format("stopped by a signal; go on with: cohort train --job-dir {}", directory.string()));
     return kResume;
   }
@@ -91,7 +115,7 @@ int trainCommand(const RunContext& context, const TrainArguments& arguments) {
 }
 
 int evaluateCommand(const RunContext& context, const EvaluateArguments& arguments) {
-  Console console(stdout, false);
+  Console console(stdout, stderr, {});
   ConsoleObserver observer(console);
   const EvaluationResult result = runEvaluation(context, arguments.jobDirectory, arguments.checkpoint,
                                                 arguments.split, arguments.threads, observer);

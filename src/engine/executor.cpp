@@ -1,11 +1,56 @@
 #include "engine/executor.h"
 
+#include <chrono>
+#include <utility>
+
 #include <omp.h>
 
 #include "base/error.h"
 #include "engine/program.h"
 
 namespace cohort {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The time since `since`, which moves on to now: one look at the clock between two tasks.
+double lap(Clock::time_point& since) {
+  const Clock::time_point now = Clock::now();
+  return std::chrono::duration<double>(now - std::exchange(since, now)).count();
+}
+
+// A task of one node, bound to a lane.
+struct BoundTask {
+  NodeId node = 0;
+  Action action;
+};
+
+std::vector<BoundTask> bindAll(const std::vector<Task>& tasks, Binder& binder) {
+  std::vector<BoundTask> bound;
+  bound.reserve(tasks.size());
+  for (const Task& task : tasks) bound.push_back({task.node, task.bind(binder)});
+  return bound;
+}
+
+// Hands everything on, and keeps the time that closing took.
+class TimedSink : public GradientSink {
+ public:
+  explicit TimedSink(GradientSink& inner) : inner_(inner) {}
+  std::span<float> open(PieceIndex piece) override { return inner_.open(piece); }
+  void close(PieceIndex piece) override {
+    Clock::time_point start = Clock::now();
+    inner_.close(piece);
+    seconds_ += lap(start);
+  }
+  // Since the last call.
+  double takeSeconds() { return std::exchange(seconds_, 0.0); }
+
+ private:
+  GradientSink& inner_;
+  double seconds_ = 0;
+};
+
+}  // namespace
 
 void singleThreadedKernels() {
   omp_set_num_threads(1);
@@ -53,20 +98,20 @@ void PreparedWeights::refresh(Share share) {
 struct Executor::Bound {
   Binder binder;
   RunState state;
-  std::vector<Action> forward;
-  std::vector<Action> backward;
+  std::vector<BoundTask> forward;
+  std::vector<BoundTask> backward;
 };
 
 Executor::Executor(const ExecutionPlan& plan, PreparedWeights& weights, std::span<float> memory,
                    std::uint64_t seed)
-    : plan_(plan), weights_(weights) {
+    : plan_(plan), weights_(weights), seconds_(plan.graph().nodes.size()) {
   const Program& program = plan.program();
   COHORT_CHECK(memory.size_bytes() >= plan.laneBytes(), "a lane's memory is too small for its plan");
   bound_ = std::make_unique<Bound>(
       Bound{Binder(program, memory.data(), weights.memory(), weights.weights().data()), {}, {}, {}});
   bound_->state.seed = seed;
-  for (const Task& task : program.forward) bound_->forward.push_back(task.bind(bound_->binder));
-  for (const Task& task : program.backward) bound_->backward.push_back(task.bind(bound_->binder));
+  bound_->forward = bindAll(program.forward, bound_->binder);
+  bound_->backward = bindAll(program.backward, bound_->binder);
 }
 
 Executor::~Executor() = default;
@@ -80,14 +125,26 @@ LossSum Executor::forward(const Batch& batch) {
   state.batch = &batch;
   state.loss = {};
   bound_->binder.setInput(batch.images.data());
-  for (const Action& action : bound_->forward) action(state);
+  Clock::time_point since = Clock::now();
+  for (const BoundTask& task : bound_->forward) {
+    task.action(state);
+    seconds_[static_cast<std::size_t>(task.node)].forward += lap(since);
+  }
   return state.loss;
 }
 
 void Executor::backward(GradientSink& sink) {
   COHORT_CHECK(plan_.options().training, "a plan for evaluation has no backward part");
-  bound_->state.sink = &sink;
-  for (const Action& action : bound_->backward) action(bound_->state);
+  TimedSink timed(sink);
+  bound_->state.sink = &timed;
+  Clock::time_point since = Clock::now();
+  for (const BoundTask& task : bound_->backward) {
+    task.action(bound_->state);
+    NodeSeconds& seconds = seconds_[static_cast<std::size_t>(task.node)];
+    const double update = timed.takeSeconds();
+    seconds.update += update;
+    seconds.backward += lap(since) - update;
+  }
   bound_->state.sink = nullptr;
 }
 

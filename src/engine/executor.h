@@ -34,6 +34,14 @@ class PreparedWeights {
   std::unique_ptr<Bound> bound_;
 };
 
+// Where one lane's time went, since its executor was made. What a ReLU costs that is fused into the node before it is that
+// node's; so is a reorder that the node asked for.
+struct NodeSeconds {
+  double forward = 0;
+  double backward = 0;
+  double update = 0;  // in the sink, with its finished gradients: adding up grains, changing weights
+};
+
 class Executor : public Trainable {
  public:
   // `seed` keys dropout. `memory` holds at least plan.laneBytes() and may be lent to several executors that
@@ -46,11 +54,15 @@ class Executor : public Trainable {
   LossSum forward(const Batch& batch) override;
   void backward(GradientSink& sink) override;
 
+  // By NodeId. Written by the thread that runs this executor: look when it is between steps.
+  std::span<const NodeSeconds> nodeSeconds() const { return seconds_; }
+
  private:
   struct Bound;
   const ExecutionPlan& plan_;
   PreparedWeights& weights_;
   std::unique_ptr<Bound> bound_;
+  std::vector<NodeSeconds> seconds_;
 };
 
 // Kernels called by this thread use no other thread.

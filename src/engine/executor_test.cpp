@@ -1,6 +1,7 @@
 #include "engine/executor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -144,6 +145,42 @@ TEST_F(ExecutorTest, SharesItsMemoryWithAnEvaluatingOne) {
   const double evaluated = evaluator.forward(first_.batch()).loss;
   EXPECT_TRUE(step(trainer, first_.batch()) == trained);
   EXPECT_EQ(evaluator.forward(first_.batch()).loss, evaluated);
+}
+
+// Exact zeros and sums only: how long something takes is nobody's business here.
+TEST_F(ExecutorTest, TellsWhichNodesItsTimeWentTo) {
+  prepared_.refresh({});
+  Lane lane(plan_, prepared_);
+  const std::span<const NodeSeconds> seconds = lane.executor.nodeSeconds();
+  ASSERT_EQ(seconds.size(), graph_.nodes.size());
+  const auto named = [&](const std::string& name) {
+    return seconds[static_cast<std::size_t>(std::ranges::find(graph_.nodes, name, &Node::name) -
+                                            graph_.nodes.begin())];
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  lane.executor.forward(first_.batch());
+  EXPECT_GT(named("conv1").forward, 0);
+  EXPECT_GT(named("loss").forward, 0);
+  EXPECT_EQ(named("conv1").backward, 0) << "no backward pass yet";
+  RecordingSink sink(plan_.layout());
+  lane.executor.backward(sink);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+
+  double sum = 0;
+  for (const Node& node : graph_.nodes) {
+    const NodeSeconds& own = seconds[static_cast<std::size_t>(node.id)];
+    sum += own.forward + own.backward + own.update;
+    EXPECT_EQ(own.update > 0, !parametersOf(graph_, node).empty()) << node.name;
+    // Every ReLU here is fused into the node before it, and whether a flatten reorders is the instruction set's business.
+    if (std::holds_alternative<Flatten>(node.op)) continue;
+    EXPECT_EQ(own.forward > 0, !std::holds_alternative<Relu>(node.op)) << node.name;
+  }
+  EXPECT_GT(named("conv1").backward, 0);
+  EXPECT_LE(sum, elapsed.count() * (1 + 1e-9)) << "nothing is counted twice";
+
+  const double once = named("conv1").forward;
+  lane.executor.forward(second_.batch());
+  EXPECT_GT(named("conv1").forward, once) << "it adds up";
 }
 
 TEST(Evaluation, GivesTheTrainingLossWithoutBatchNormAndDropout) {

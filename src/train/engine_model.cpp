@@ -38,6 +38,12 @@ std::vector<Trainable*> EngineModel::trainables() const {
   return models;
 }
 
+LayerTable EngineModel::layers() const {
+  std::vector<std::span<const NodeSeconds>> lanes;
+  for (const auto& executor : training_->executors) lanes.push_back(executor->nodeSeconds());
+  return layerTable(training_->plan, lanes);
+}
+
 LossSum EngineModel::evaluate(const Dataset& dataset, std::span<const float> weights) {
   if (!evaluation_) evaluation_ = bind({.grainSize = grainSize_, .training = false}, weights);
   COHORT_CHECK(evaluation_->prepared->weights().data() == weights.data(),

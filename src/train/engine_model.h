@@ -9,6 +9,7 @@
 #include "data/dataset.h"
 #include "engine/executor.h"
 #include "train/lanes.h"
+#include "train/layer_table.h"
 
 namespace cohort {
 
@@ -21,6 +22,8 @@ class EngineModel {
   // Compiles for training on `weights`, which must outlive this.
   void prepareTraining(std::span<const float> weights);
   std::vector<Trainable*> trainables() const;
+  // The layers with the time that training took so far. After prepareTraining, between steps.
+  LayerTable layers() const;
 
   // Loss and counts over a whole dataset, cut into fixed grains by sample index and summed in index order: the same
   // bits for every number of lanes. Compiles at its first call; later calls must give the same `weights`.

@@ -320,6 +320,7 @@ RunSummary Run::summarize() {
   RunSummary s = summary_;
   s.network = config_.network;
   s.dataset = config_.dataset;
+  s.evaluatedOn = config_.evalOn;
   s.startStep = startStep_;
   s.step = state_.step;
   s.loss = meanOfKnown(losses_);

@@ -11,6 +11,7 @@ std::string toJson(const RunSummary& s) {
       {"start_step", s.startStep},
       {"step", s.step},
       {"loss", s.loss},
+      {"evaluated_on", s.evaluatedOn},
       {"accuracy", nullptr},
       {"top5", nullptr},
       {"test_loss", nullptr},

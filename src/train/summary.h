@@ -16,7 +16,8 @@ struct RunSummary {
   Step startStep = 0;
   Step step = 0;
   double loss = 0;                    // mean training loss of the last steps (up to 100); NaN without one
-  std::optional<LossSum> evaluation;  // of the test split at the end; nothing where the run was interrupted
+  std::optional<LossSum> evaluation;  // at the end; nothing where the run was interrupted
+  std::string evaluatedOn = "test";   // or "validation"
   double elapsedSeconds = 0;          // of this process, from its start
   double startupSeconds = 0;          // until the first step began
   double cpuSeconds = 0;

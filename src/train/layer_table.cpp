@@ -1,0 +1,113 @@
+#include "train/layer_table.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace cohort {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct KindOf {
+  const char* operator()(const Conv&) const { return "conv"; }
+  const char* operator()(const Dense&) const { return "dense"; }
+  const char* operator()(const Pool&) const { return "pool"; }
+  const char* operator()(const Relu&) const { return "activation"; }
+  const char* operator()(const Lrn&) const { return "norm"; }
+  const char* operator()(const BatchNorm&) const { return "norm"; }
+  const char* operator()(const Dropout&) const { return "dropout"; }
+  const char* operator()(const Concat&) const { return "concat"; }
+  const char* operator()(const Add&) const { return "add"; }
+  const char* operator()(const Flatten&) const { return "flatten"; }
+  const char* operator()(const SoftmaxLoss&) const { return "loss"; }
+};
+
+std::int64_t weightsOf(const Graph& graph, const Node& node) {
+  std::int64_t count = 0;
+  for (const ParameterSpec& spec : parametersOf(graph, node)) {
+    if (spec.kind == ParameterKind::Weight) count += static_cast<std::int64_t>(spec.count());
+  }
+  return count;
+}
+
+Json toObject(const LayerRow& row) {
+  return {{"name", row.name},
+          {"operator", row.operatorText},
+          {"kind", row.kind},
+          {"output", {row.output.channels, row.output.height, row.output.width}},
+          {"parameters", row.parameters},
+          {"multiply_adds", row.multiplyAdds},
+          {"activation_bytes", row.activationBytes},
+          {"kernels", row.kernels},
+          {"forward_s", row.forwardSeconds},
+          {"backward_s", row.backwardSeconds},
+          {"update_s", row.updateSeconds}};
+}
+
+LayerRow fromObject(const Json& json) {
+  const Json& output = json.at("output");
+  return {.name = json.at("name"),
+          .operatorText = json.at("operator"),
+          .kind = json.at("kind"),
+          .output = {output.at(0), output.at(1), output.at(2)},
+          .parameters = json.at("parameters"),
+          .multiplyAdds = json.at("multiply_adds"),
+          .activationBytes = json.at("activation_bytes"),
+          .kernels = json.at("kernels"),
+          .forwardSeconds = json.at("forward_s"),
+          .backwardSeconds = json.at("backward_s"),
+          .updateSeconds = json.at("update_s")};
+}
+
+}  // namespace
+
+LayerTable layerTable(const ExecutionPlan& plan, std::span<const std::span<const NodeSeconds>> lanes) {
+  const Graph& graph = plan.graph();
+  LayerTable table;
+  for (const NodeReport& report : plan.nodeReports()) {
+    const auto index = static_cast<std::size_t>(report.node);
+    const Node& node = graph.nodes[index];
+    LayerRow row{.name = node.name,
+                 .operatorText = describe(node.op),
+                 .kind = std::visit(KindOf{}, node.op),
+                 .output = graph.shapeOf(node.output),
+                 .parameters = weightsOf(graph, node),
+                 .multiplyAdds = multiplyAdds(graph, node),
+                 .activationBytes = report.activationBytes,
+                 .kernels = report.kernel};
+    for (const std::span<const NodeSeconds> lane : lanes) {
+      COHORT_CHECK(lane.size() == graph.nodes.size(), "the lane's times are another plan's");
+      const auto share = static_cast<double>(lanes.size());
+      row.forwardSeconds += lane[index].forward / share;
+      row.backwardSeconds += lane[index].backward / share;
+      row.updateSeconds += lane[index].update / share;
+    }
+    table.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::string toJson(const LayerTable& table) {
+  Json json = Json::array();
+  for (const LayerRow& row : table) json.push_back(toObject(row));
+  return json.dump(2) + "\n";
+}
+
+LayerTable layersFromJson(std::string_view text, const std::string& source) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_array()) throw IoError(fmt::format("{} is not a JSON array of layers", source));
+  LayerTable table;
+  for (const Json& object : json) {
+    try {
+      table.push_back(fromObject(object));
+    } catch (const Json::exception&) {
+      throw IoError(
+          fmt::format("{}: layer {} lacks a key or has a value of the wrong type", source, table.size()));
+    }
+  }
+  return table;
+}
+
+}  // namespace cohort

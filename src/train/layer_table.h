@@ -1,0 +1,46 @@
+// A network layer by layer: what each one is, what it costs on paper, and what it took. For `describe`, for reports and
+// for JOB_DIR/layers.json.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/executor.h"
+#include "engine/plan.h"
+
+namespace cohort {
+
+struct LayerRow {
+  std::string name;             // "conv1"
+  std::string operatorText;     // "conv 5x5/1 same 32"
+  std::string kind;             // conv, dense, pool, norm, activation, dropout, concat, add, flatten or loss
+  Shape output = {};            // of one sample
+  std::int64_t parameters = 0;  // weights; running statistics are none
+  std::int64_t multiplyAdds = 0;    // one sample, forward
+  std::size_t activationBytes = 0;  // of the output, one grain
+  std::string kernels = {};         // "jit:avx2 | jit:avx2"; empty where nothing is worth telling
+  // Lanes' time divided by the lanes, as in summary.json. A fused ReLU's time is its layer's.
+  double forwardSeconds = 0;
+  double backwardSeconds = 0;
+  double updateSeconds = 0;  // adding up the layer's gradients and changing its weights
+
+  bool operator==(const LayerRow&) const = default;
+};
+
+// In the order of the graph's nodes.
+using LayerTable = std::vector<LayerRow>;
+
+// `lanes` has one element per lane, each as Executor::nodeSeconds of this plan; empty: times of zero.
+LayerTable layerTable(const ExecutionPlan& plan, std::span<const std::span<const NodeSeconds>> lanes = {});
+
+// layers.json: an array of objects with the keys name, operator, kind, output ([channels, height, width]), parameters,
+// multiply_adds, activation_bytes, kernels, forward_s, backward_s, update_s.
+std::string toJson(const LayerTable& table);
+// IoError that names `source` where the text is not such an array.
+LayerTable layersFromJson(std::string_view text, const std::string& source);
+
+}  // namespace cohort
