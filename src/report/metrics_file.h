@@ -22,7 +22,7 @@ struct Metrics {
 Metrics readMetrics(const std::filesystem::path& path);
 
 // Used by one thread; the file has one writer.
-class MetricsFile : public RecordSink {
+class MetricsFile final : public RecordSink {
  public:
   // Goes on after `resumeStep` (0: a new run): what a process before had written of later steps is taken away, in one move;
   // other lines stay as they are. The folder must exist.

@@ -161,7 +161,7 @@ TEST_F(MetricsFileTest, DropsATornLastLineAtEveryLength) {
   write({1, 2});
   const std::string whole = contents();
   const std::size_t first = whole.find('\n') + 1;
-  for (std::size_t size = first; size < whole.size(); size += 7) {
+  for (std::size_t size = first; size < whole.size(); size += 29) {
     writeTestFile(path_, whole.substr(0, size));
     EXPECT_EQ(readMetrics(path_).training.size(), 1u);
     MetricsFile file(path_, 2);
@@ -197,7 +197,7 @@ TEST_F(MetricsFileTest, NamesTheFileAndTheLineOfWhatIsNoRecord) {
   const std::string good = whole.substr(0, second);
   const auto fault = [&](const std::string& line) {
     writeTestFile(path_, good + line + "\n" + good);
-    const std::string message = readingFault(path_);
+    std::string message = readingFault(path_);
     EXPECT_NE(message.find("Line 2 of " + path_.string()), std::string::npos) << message;
     return message;
   };
