@@ -64,6 +64,10 @@ void JobDirectory::writeSummary(const std::string& json) const {
   writeWholeFile(path_ / "summary.json", json);
 }
 
+void JobDirectory::writeLayers(const std::string& json) const {
+  writeWholeFile(path_ / "layers.json", json);
+}
+
 std::optional<std::string> storedConfig(const fs::path& jobDirectory) {
   const fs::path path = jobDirectory / "config.json";
   std::error_code unreadable;  // whoever locks the folder says why

@@ -21,6 +21,7 @@ class JobDirectory {
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   void writeConfig(const std::string& json) const;
   void writeSummary(const std::string& json) const;
+  void writeLayers(const std::string& json) const;
 
  private:
   void removeLeftovers() const;

@@ -13,6 +13,8 @@
 
 #include "base/error.h"
 #include "engine/instruction_set.h"
+#include "report/event_file.h"
+#include "report/metrics_file.h"
 #include "sync/bulk_synchronous.h"
 #include "train/checkpoint.h"
 #include "train/engine_model.h"
@@ -152,6 +154,8 @@ std::unique_ptr<Prefetcher> Run::startPrefetcher() const {
 }
 
 void Run::openRecords() {
+  sinks_.push_back(std::make_unique<MetricsFile>(job_.path() / "metrics.jsonl", startStep_));
+  sinks_.push_back(std::make_unique<EventFiles>(job_.path() / "events", startStep_));
   if (config_.histograms) gradients_ = FloatBuffer(state_.layout.size());
 }
 
@@ -175,6 +179,7 @@ RunSummary Run::train(const StopFlag& stop) {
                      .targetStep = target_ == std::numeric_limits<Step>::max() ? 0 : target_});
   if (state_.step < target_) {
     model_.prepareTraining(state_.weights.span());
+    job_.writeLayers(toJson(model_.layers()));
     prefetcher_ = startPrefetcher();
     trainer_ = std::make_unique<Trainer>(lanes_, model_.trainables(), rule_, *prefetcher_,
                                          static_cast<int>(config_.grains));
@@ -186,6 +191,7 @@ RunSummary Run::train(const StopFlag& stop) {
   if (!summary_.interrupted) evaluate();
   for (const auto& sink : sinks_) sink->flush();
   RunSummary summary = summarize();
+  if (trainer_) job_.writeLayers(toJson(model_.layers()));
   job_.writeSummary(toJson(summary));
   return summary;
 }

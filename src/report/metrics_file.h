@@ -1,0 +1,46 @@
+// metrics.jsonl: one JSON object a line for every log point and evaluation of a run. docs/records.md has the keys.
+//
+// The file only ever grows at its end, so that others may follow it; a killed process leaves at most one torn line, the last
+// one. Numbers that are not finite are written as null and read as NaN.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "report/records.h"
+
+namespace cohort {
+
+struct Metrics {
+  std::vector<TrainPoint> training;
+  std::vector<EvaluationPoint> evaluations;
+};
+
+// All points in the file's order. A last line that has no end is used where it is whole, and ignored where it is torn.
+// IoError with the file and the line where anything else is no record.
+Metrics readMetrics(const std::filesystem::path& path);
+
+// Used by one thread; the file has one writer.
+class MetricsFile final : public RecordSink {
+ public:
+  // Goes on after `resumeStep` (0: a new run): what a process before had written of later steps is taken away, in one move;
+  // other lines stay as they are. The folder must exist.
+  MetricsFile(const std::filesystem::path& path, Step resumeStep);
+  ~MetricsFile() override;
+  MetricsFile(const MetricsFile&) = delete;
+  MetricsFile& operator=(const MetricsFile&) = delete;
+
+  using RecordSink::add;
+  void add(const TrainPoint& point) override;
+  void add(const EvaluationPoint& point) override;
+  // After an IoError the next call goes on where this one stopped: no line is torn or written twice.
+  void flush() override;
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  std::string unwritten_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,130 @@
+#include "report/run_records.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/test_directory.h"
+
+namespace cohort {
+namespace {
+
+class RunRecordsTest : public testing::Test {
+ protected:
+  std::filesystem::path job(const std::string& name, const std::string& config = "network: alexnet\n") const {
+    std::filesystem::path path = folder_ / name;
+    std::filesystem::create_directories(path);
+    writeTestFile(path / "config.yaml", config);
+    return path;
+  }
+  // The IoError's message, or "none".
+  static std::string fault(const std::filesystem::path& path) {
+    try {
+      readRunRecords(path);
+      return "none";
+    } catch (const IoError& error) {
+      return error.what();
+    }
+  }
+
+  TestDirectory folder_;
+};
+
+TEST_F(RunRecordsTest, RefusesAFolderThatIsNoJobDirectory) {
+  try {
+    readRunRecords(folder_.path());
+    FAIL() << "not refused";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find(folder_.path().string() + " is no job directory"),
+              std::string::npos);
+  }
+  EXPECT_THROW(readRunRecords(folder_ / "nothing"), UsageError);
+}
+
+TEST_F(RunRecordsTest, NeedOnlyOneFile) {
+  const RunRecords configured = readRunRecords(job("a"));
+  EXPECT_EQ(configured.name, "a");
+  EXPECT_EQ(configured.setting("network"), "alexnet");
+  EXPECT_EQ(configured.setting("dataset"), "");
+  EXPECT_FALSE(configured.outcome);
+  EXPECT_TRUE(configured.layers.empty());
+
+  std::filesystem::create_directory(folder_ / "b");
+  { MetricsFile(folder_ / "b" / "metrics.jsonl", 0).add(TrainPoint{.step = 7, .seconds = {}}); }
+  const RunRecords measured = readRunRecords(folder_ / "b");
+  EXPECT_TRUE(measured.settings.empty());
+  EXPECT_EQ(measured.metrics.training.at(0).step, 7);
+}
+
+TEST_F(RunRecordsTest, SettingsAreTextsInTheFilesOrder) {
+  const RunRecords run =
+      readRunRecords(job("a",
+                         "# a comment\nnetwork: mnist-cnn\nlr: 1e-4\nshuffle: true\nmomentum:\n"
+                         "param-rule: [a, 'b:lr=2']\noptimizer:\n  name: adam\n  deep: {x: 1, y: 2}\n"));
+  EXPECT_EQ(run.settings, (SettingTexts{{"network", "mnist-cnn"},
+                                        {"lr", "1e-4"},
+                                        {"shuffle", "true"},
+                                        {"momentum", ""},
+                                        {"param-rule", "a, b:lr=2"},
+                                        {"optimizer.name", "adam"},
+                                        {"optimizer.deep", "x: 1, y: 2"}}));
+  EXPECT_TRUE(readRunRecords(job("empty", "")).settings.empty());
+}
+
+TEST_F(RunRecordsTest, ReadTheSummaryAndTheLayers) {
+  const std::filesystem::path path = job("a");
+  writeTestFile(
+      path / "summary.json",
+      R"({"network":"alexnet","dataset":"flowers","step":900,"loss":0.5,"accuracy":null,"elapsed_s":12.5,
+                    "images_per_s":99.5,"data_s":1,"weights_hash":"0123","threads":4,"interrupted":true,"new":[]})");
+  writeTestFile(
+      path / "layers.json",
+      R"([{"name":"conv1","operator":"conv 11x11/4 64","kind":"conv","output":"64x55x55","parameters":23296,
+                     "multiply_adds":70470400,"forward_s":0.01,"backward_s":null}])");
+  const RunRecords run = readRunRecords(path);
+  ASSERT_TRUE(run.outcome);
+  EXPECT_EQ(run.outcome->network, "alexnet");
+  EXPECT_EQ(run.outcome->dataset, "flowers");
+  EXPECT_EQ(run.outcome->step, 900);
+  EXPECT_TRUE(std::isnan(run.outcome->accuracy));
+  EXPECT_TRUE(std::isnan(run.outcome->testLoss));
+  EXPECT_EQ(run.outcome->imagesPerSecond, 99.5);
+  EXPECT_EQ(run.outcome->seconds.data, 1);
+  EXPECT_EQ(run.outcome->weightsHash, "0123");
+  EXPECT_TRUE(run.outcome->interrupted);
+  ASSERT_EQ(run.layers.size(), 1u);
+  EXPECT_EQ(run.layers[0].operation, "conv 11x11/4 64");
+  EXPECT_EQ(run.layers[0].output, "64x55x55");
+  EXPECT_EQ(run.layers[0].parameters, 23296);
+  EXPECT_TRUE(std::isnan(run.layers[0].backwardSeconds));
+}
+
+TEST_F(RunRecordsTest, NameTheFileThatIsNotWhatItShouldBe) {
+  EXPECT_NE(fault(job("a", "network: [")).find("config.yaml:1:"), std::string::npos);
+  EXPECT_NE(fault(job("b", "- a\n- b\n")).find("config.yaml has no settings"), std::string::npos);
+  const std::filesystem::path path = job("c");
+  for (const char* text : {"", "{", "[]", "3"}) {
+    writeTestFile(path / "summary.json", text);
+    EXPECT_NE(fault(path).find("summary.json"), std::string::npos) << text;
+  }
+  writeTestFile(path / "summary.json", R"({"step":"many"})");
+  EXPECT_NE(fault(path).find("\"step\" in " + (path / "summary.json").string()), std::string::npos);
+  writeTestFile(path / "summary.json", "{}");
+  for (const char* text : {"", "{}", "[3]", R"([{"name":1}])", R"([{"parameters":"x"}])"}) {
+    writeTestFile(path / "layers.json", text);
+    EXPECT_NE(fault(path).find("layers.json"), std::string::npos) << text;
+  }
+}
+
+TEST_F(RunRecordsTest, OfSeveralRunsHaveDifferentNames) {
+  const std::vector<std::filesystem::path> paths = {job("x/a"), job("y/a"), job("z/x/a"), job("b"),
+                                                    folder_ / "b" / "."};
+  std::vector<std::string> names;
+  for (const RunRecords& run : readRunRecords(paths)) names.push_back(run.name);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{folder_.path().filename().string() + "/x/a", "y/a", "z/x/a", "b"}));
+}
+
+}  // namespace
+}  // namespace cohort
