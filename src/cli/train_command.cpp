@@ -37,7 +37,7 @@ class ConsoleObserver : public RunObserver {
                  .imagesPerSecond = p.imagesPerSecond,
                  .secondsLeft = p.secondsLeft,
                  .learningRate = p.learningRate};
-    console_.progress(progress_);
+    if (!p.logPoint) console_.progress(progress_);
   }
   void logged(const TrainPoint& point) override {
     progress_.loss = point.loss;

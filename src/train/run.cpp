@@ -319,7 +319,8 @@ void Run::report(const LossSum& sums) {
        .loss = loss,
        .imagesPerSecond = speed,
        .learningRate = state_.shard->learningRate(state_.step - 1),
-       .secondsLeft = known ? static_cast<double>((target_ - state_.step) * config_.batchSize) / speed : -1});
+       .secondsLeft = known ? static_cast<double>((target_ - state_.step) * config_.batchSize) / speed : -1,
+       .logPoint = logPointAfter(state_.step)});
 }
 
 RunSummary Run::summarize() {

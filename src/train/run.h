@@ -43,6 +43,7 @@ class RunObserver {
     double imagesPerSecond = 0;
     double learningRate = 0;
     double secondsLeft = -1;  // negative: unknown
+    bool logPoint = false;    // logged() follows
   };
 
   virtual ~RunObserver() = default;

@@ -66,8 +66,7 @@ RunData openData(const RunContext& context, RunConfig& config) {
   const auto source = openSource(context, config, datasetOptions(context, config));
   RunData data{.train = source->open(Split::Train), .evaluation = source->open(evaluated)};
   takeSizes(*data.train, config);
-  if (data.evaluation->shape() != data.train->shape() ||
-      data.evaluation->classes() != data.train->classes()) {
+  if (data.evaluation->shape() != data.train->shape() || data.evaluation->classes() > data.train->classes()) {
     throw UsageError(fmt::format("the {} images of {} do not have the training images' size and classes",
                                  config.evalOn, config.dataset));
   }
