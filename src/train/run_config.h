@@ -61,7 +61,7 @@ struct RunConfig {
   std::string checkpointEvery = "1000";
   std::int64_t keep = 3;
   std::int64_t evalEvery = 0;
-  std::int64_t logEvery = 0;  // 0: about a hundred times in the run
+  std::int64_t logEvery = 0;  // 0: 20 to 50 times in the run
   bool histograms = false;
 
   // How this process works; no effect on the result.
@@ -144,7 +144,7 @@ void visitSettings(Config& c, Visit&& visit) {
         c.checkpointEvery);
   visit(Setting{"keep", group, "K", "checkpoints to keep"}, c.keep);
   visit(Setting{"eval-every", group, "K", "evaluate every K steps; 0: only at the end"}, c.evalEvery);
-  visit(Setting{"log-every", group, "K", "steps between log points (default: about 100 in the run)"},
+  visit(Setting{"log-every", group, "K", "steps between log points (default: 20 to 50 of them)"},
         c.logEvery);
   visit(Setting{"histograms", group, "", "record distributions of weights and gradients too"}, c.histograms);
 

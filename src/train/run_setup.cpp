@@ -40,15 +40,13 @@ void takeSizes(const Dataset& dataset, RunConfig& config) {
   config.classes = dataset.classes();
 }
 
-// 1, 2, 5, 10, 20, 50, … : the largest up to `limit`.
-Step roundDown(Step limit) {
-  Step result = 1;
-  for (Step power = 1; power <= limit; power *= 10) {
+// 1, 2, 5, 10, 20, 50, … : the smallest from `least` on.
+Step roundUp(Step least) {
+  for (Step power = 1;; power *= 10) {
     for (const Step digit : {1, 2, 5}) {
-      if (power * digit <= limit) result = power * digit;
+      if (power * digit >= least) return power * digit;
     }
   }
-  return result;
 }
 
 }  // namespace
@@ -134,9 +132,11 @@ Step targetStep(const RunConfig& config, std::int64_t samples) {
 }
 
 Step logInterval(const RunConfig& config, Step target) {
-  constexpr Step kLogPoints = 100;
+  constexpr Step kMostLogPoints = 50;
+  constexpr Step kWithoutEnd = 100;
   if (config.logEvery > 0) return config.logEvery;
-  return target == std::numeric_limits<Step>::max() ? kLogPoints : roundDown(target / kLogPoints);
+  if (target == std::numeric_limits<Step>::max()) return kWithoutEnd;
+  return roundUp((target + kMostLogPoints - 1) / kMostLogPoints);
 }
 
 }  // namespace cohort

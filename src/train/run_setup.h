@@ -30,7 +30,7 @@ int dataThreadsOf(const RunConfig& config, const Dataset& dataset, int lanes);
 
 // The largest Step where only a time ends the run; UsageError where nothing does.
 Step targetStep(const RunConfig& config, std::int64_t samples);
-// Steps between log points: as configured, or a round number that gives about a hundred of them.
+// Steps between log points: as configured, or a round number that gives 20 to 50 of them.
 Step logInterval(const RunConfig& config, Step target);
 
 }  // namespace cohort
