@@ -16,11 +16,6 @@
 namespace cohort {
 namespace {
 
-std::string shapeText(const Shape& shape) {
-  return shape.pixels() == 1 ? fmt::format("{}", shape.channels)
-                             : fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
-}
-
 std::string countText(std::int64_t count) {
   return count == 0 ? "" : groupedText(count);
 }
@@ -36,7 +31,7 @@ void printTable(const ExecutionPlan& plan, std::int64_t batchSize) {
     parameters += row.parameters;
     work += row.multiplyAdds;
     memory += static_cast<double>(row.activationBytes);
-    fmt::print(kColumns, row.name, row.operatorText, shapeText(row.output), countText(row.parameters),
+    fmt::print(kColumns, row.name, row.operatorText, row.output, countText(row.parameters),
                countText(row.multiplyAdds), bytesText(static_cast<double>(row.activationBytes)), row.kernels);
   }
   fmt::print("\n{} parameters, {} multiply-adds for one image, forward\n", groupedText(parameters),

@@ -128,7 +128,10 @@ TEST(EventFiles, LeaveOutTimeSharesWithoutATime) {
   point.seconds = {};
   files.add(point);
   files.flush();
-  for (const EventRecord::Value& value : readEvents(onlyFileIn(directory / "train")).at(2).values) {
+  const std::vector<EventRecord> records = readEvents(onlyFileIn(directory / "train"));
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_FALSE(records[2].values.empty());
+  for (const EventRecord::Value& value : records[2].values) {
     EXPECT_FALSE(value.tag.starts_with("time/")) << value.tag;
   }
 }

@@ -24,6 +24,11 @@ struct KindOf {
   const char* operator()(const SoftmaxLoss&) const { return "loss"; }
 };
 
+std::string shapeText(const Shape& shape) {
+  return shape.pixels() == 1 ? fmt::format("{}", shape.channels)
+                             : fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
+}
+
 std::int64_t weightsOf(const Graph& graph, const Node& node) {
   std::int64_t count = 0;
   for (const ParameterSpec& spec : parametersOf(graph, node)) {
@@ -36,7 +41,7 @@ Json toObject(const LayerRow& row) {
   return {{"name", row.name},
           {"operator", row.operatorText},
           {"kind", row.kind},
-          {"output", {row.output.channels, row.output.height, row.output.width}},
+          {"output", row.output},
           {"parameters", row.parameters},
           {"multiply_adds", row.multiplyAdds},
           {"activation_bytes", row.activationBytes},
@@ -47,11 +52,10 @@ Json toObject(const LayerRow& row) {
 }
 
 LayerRow fromObject(const Json& json) {
-  const Json& output = json.at("output");
   return {.name = json.at("name"),
           .operatorText = json.at("operator"),
           .kind = json.at("kind"),
-          .output = {output.at(0), output.at(1), output.at(2)},
+          .output = json.at("output"),
           .parameters = json.at("parameters"),
           .multiplyAdds = json.at("multiply_adds"),
           .activationBytes = json.at("activation_bytes"),
@@ -72,7 +76,7 @@ LayerTable layerTable(const ExecutionPlan& plan, std::span<const std::span<const
     LayerRow row{.name = node.name,
                  .operatorText = describe(node.op),
                  .kind = std::visit(KindOf{}, node.op),
-                 .output = graph.shapeOf(node.output),
+                 .output = shapeText(graph.shapeOf(node.output)),
                  .parameters = weightsOf(graph, node),
                  .multiplyAdds = multiplyAdds(graph, node),
                  .activationBytes = report.activationBytes,

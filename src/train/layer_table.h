@@ -15,11 +15,11 @@
 namespace cohort {
 
 struct LayerRow {
-  std::string name;             // "conv1"
-  std::string operatorText;     // "conv 5x5/1 same 32"
-  std::string kind;             // conv, dense, pool, norm, activation, dropout, concat, add, flatten or loss
-  Shape output = {};            // of one sample
-  std::int64_t parameters = 0;  // weights; running statistics are none
+  std::string name;          // "conv1"
+  std::string operatorText;  // "conv 5x5/1 same 32"
+  std::string kind;          // conv, dense, pool, norm, activation, dropout, concat, add, flatten or loss
+  std::string output;        // of one sample: "64x12x12" (channels, height, width), or "10" where it is flat
+  std::int64_t parameters = 0;      // weights; running statistics are none
   std::int64_t multiplyAdds = 0;    // one sample, forward
   std::size_t activationBytes = 0;  // of the output, one grain
   std::string kernels = {};         // "jit:avx2 | jit:avx2"; empty where nothing is worth telling
@@ -37,7 +37,7 @@ using LayerTable = std::vector<LayerRow>;
 // `lanes` has one element per lane, each as Executor::nodeSeconds of this plan; empty: times of zero.
 LayerTable layerTable(const ExecutionPlan& plan, std::span<const std::span<const NodeSeconds>> lanes = {});
 
-// layers.json: an array of objects with the keys name, operator, kind, output ([channels, height, width]), parameters,
+// layers.json: an array of objects with the keys name, operator, kind, output, parameters,
 // multiply_adds, activation_bytes, kernels, forward_s, backward_s, update_s.
 std::string toJson(const LayerTable& table);
 // IoError that names `source` where the text is not such an array.

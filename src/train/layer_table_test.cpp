@@ -27,12 +27,13 @@ TEST(LayerTable, TellsWhatEachLayerIsAndCostsOnPaper) {
   const LayerRow& conv = table[0];
   EXPECT_EQ(conv.name, "conv1");
   EXPECT_EQ(conv.operatorText, "conv 3x3/1 same 16");
-  EXPECT_EQ(conv.output, (Shape{16, 8, 8}));
+  EXPECT_EQ(conv.output, "16x8x8");
   EXPECT_EQ(conv.parameters, 16 * 3 * 9 + 16);
   EXPECT_EQ(conv.multiplyAdds, 16 * 3 * 9 * 64);
   EXPECT_GE(conv.activationBytes, 2 * 16 * 64 * sizeof(float));
   EXPECT_FALSE(conv.kernels.empty());
   EXPECT_EQ(table[1].parameters, 2 * 16) << "running statistics are not learned";
+  EXPECT_EQ(table[6].output, "10");
   EXPECT_EQ(table[6].parameters, 16 * 4 * 4 * 10 + 10);
   for (const LayerRow& row : table)
     EXPECT_EQ(row.forwardSeconds + row.backwardSeconds + row.updateSeconds, 0);
@@ -57,7 +58,7 @@ TEST(LayerTable, DividesTheLanesTimeByTheLanes) {
 const LayerRow kRow{.name = "conv\"1",
                     .operatorText = "conv 3x3/1 16",
                     .kind = "conv",
-                    .output = {16, 8, 7},
+                    .output = "16x8x7",
                     .parameters = 448,
                     .multiplyAdds = 27648,
                     .activationBytes = 8192,
@@ -67,7 +68,8 @@ const LayerRow kRow{.name = "conv\"1",
                     .updateSeconds = 3};
 
 TEST(LayerTable, ComesBackFromItsFile) {
-  const LayerTable table{kRow, {.name = "relu1", .operatorText = "relu", .kind = "activation"}};
+  const LayerTable table{kRow,
+                         {.name = "relu1", .operatorText = "relu", .kind = "activation", .output = "10"}};
   EXPECT_EQ(layersFromJson(toJson(table), "layers.json"), table);
   EXPECT_EQ(layersFromJson(toJson(LayerTable{}), "layers.json"), LayerTable{});
 }
@@ -75,7 +77,7 @@ TEST(LayerTable, ComesBackFromItsFile) {
 TEST(LayerTable, HasTheDocumentedKeys) {
   const nlohmann::json json = nlohmann::json::parse(toJson(LayerTable{kRow}));
   EXPECT_EQ(json, nlohmann::json::parse(R"([{
-    "name": "conv\"1", "operator": "conv 3x3/1 16", "kind": "conv", "output": [16, 8, 7], "parameters": 448,
+    "name": "conv\"1", "operator": "conv 3x3/1 16", "kind": "conv", "output": "16x8x7", "parameters": 448,
     "multiply_adds": 27648, "activation_bytes": 8192, "kernels": "jit | jit", "forward_s": 0.1,
     "backward_s": 1e-9, "update_s": 3.0}])"));
 }
