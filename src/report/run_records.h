@@ -32,7 +32,7 @@ struct RunOutcome {
   bool interrupted = false;
 };
 
-// A row of layers.json. The seconds are of one step, NaN where they were not measured.
+// A row of layers.json. The seconds are of the whole process, lanes' time divided by the lanes; NaN where they were not measured.
 struct LayerRecord {
   std::string name;
   std::string operation;  // "conv 3x3/2 64"

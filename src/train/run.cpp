@@ -187,6 +187,7 @@ RunSummary Run::train(const StopFlag& stop) {
   }
   summary_.interrupted = stop && state_.step < target_;
   if (state_.step != lastCheckpoint_) checkpoints_.saveNow(state_, configJson_);
+  lastCheckpoint_ = state_.step;
   checkpoints_.wait();
   if (!summary_.interrupted) evaluate();
   for (const auto& sink : sinks_) sink->flush();
@@ -246,8 +247,9 @@ bool Run::checkpointDue() const {
 
 void Run::checkpoint() {
   const Clock::time_point start = Clock::now();
-  checkpoints_.save(state_, configJson_);
+  // A process that resumes at this step records no earlier point again.
   for (const auto& sink : sinks_) sink->flush();
+  checkpoints_.save(state_, configJson_);
   lastCheckpoint_ = state_.step;
   lastCheckpointTime_ = Clock::now();
   summary_.checkpointSeconds += secondsSince(start);
@@ -342,8 +344,9 @@ RunSummary Run::summarize() {
     s.backwardSeconds = seconds.backward;
   }
   s.weightsHash = weightsHash(state_.weights.span());
-  const std::vector<CheckpointFile> files = checkpoints_.list();
-  if (!files.empty()) s.checkpoint = files.back().path.string();
+  for (const CheckpointFile& file : checkpoints_.list()) {
+    if (file.step == lastCheckpoint_) s.checkpoint = file.path.string();
+  }
   s.elapsedSeconds = secondsSince(processStart_);
   addUsage(s);
   return s;
