@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "models/network.h"
 #include "train/run_config.h"
@@ -10,8 +11,8 @@
 namespace cohort {
 
 struct TrainArguments {
-  GivenSettings given;
-  std::string jobDirectory;
+  std::vector<GivenSettings> layers;
+  std::vector<std::string> notes;  // to print first
   std::chrono::steady_clock::time_point processStart;
 };
 
@@ -23,7 +24,8 @@ struct EvaluateArguments {
 };
 
 struct DescribeArguments {
-  GivenSettings given;
+  std::vector<GivenSettings> layers;
+  std::vector<std::string> notes;
   bool list = false;
 };
 

@@ -63,7 +63,8 @@ int describeCommand(const NetworkRegistry& networks, const DescribeArguments& ar
     }
     return kSuccess;
   }
-  const RunConfig config = resolveConfig(networks, std::nullopt, arguments.given);
+  const RunConfig config = resolveLayers(networks, std::nullopt, arguments.layers);
+  for (const std::string& note : arguments.notes) fmt::print("note: {}\n", note);
   useInstructionSet(config.isa.empty() ? bestInstructionSet() : config.isa);
   singleThreadedKernels();
   const Graph graph =

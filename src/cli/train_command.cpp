@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/run.h"
 #include "cli/signals.h"
 #include "report/console.h"
+#include "train/config_file.h"
 #include "train/run.h"
 
 namespace cohort {
@@ -66,14 +68,27 @@ void printSummary(Console& console, const RunSummary& s) {
   console.print(fmt::format("checkpoint {}", s.checkpoint));
 }
 
+// Empty: nobody says.
+std::string jobDirectoryOf(const std::vector<GivenSettings>& layers) {
+  std::string directory;
+  for (const GivenSettings& layer : layers) {
+    const auto found = layer.find(kJobDirectory);
+    if (found == layer.end()) continue;
+    directory = found->second.back();
+    if (directory.empty()) throw UsageError("--job-dir needs a folder's name; without it a new one is made");
+  }
+  return directory;
+}
+
 }  // namespace
 
 int trainCommand(const NetworkRegistry& networks, const TrainArguments& arguments) {
   Console console(stdout, isatty(STDOUT_FILENO) != 0);
   ConsoleObserver observer(console);
-  std::filesystem::path directory = arguments.jobDirectory;
+  std::filesystem::path directory = jobDirectoryOf(arguments.layers);
   const auto stored = directory.empty() ? std::nullopt : storedConfig(directory);
-  RunConfig config = resolveConfig(networks, stored, arguments.given);
+  RunConfig config = resolveLayers(networks, stored, arguments.layers);
+  for (const std::string& note : arguments.notes) console.print("note: " + note);
   if (directory.empty()) directory = newJobDirectory(config.network);
   const JobDirectory job(directory);
   const StopFlag& stop = stopOnSignals();

@@ -16,6 +16,7 @@
 #include "engine/instruction_set.h"
 #include "sync/bulk_synchronous.h"
 #include "train/checkpoint.h"
+#include "train/config_file.h"
 #include "train/engine_model.h"
 #include "train/trainer.h"
 
@@ -132,7 +133,7 @@ class Run {
                            .grains = static_cast<int>(config_.grains),
                            .seed = config_.seed}),
         rule_(state_.layout, *state_.shard, static_cast<int>(config_.grains), lanes_.count()) {
-    configJson_ = toJson(config_);
+    configText_ = toYaml(config_);
   }
 
   RunSummary train(const StopFlag& stop, Clock::time_point processStart);
@@ -148,7 +149,7 @@ class Run {
   RunSummary summarize(Clock::time_point processStart);
 
   RunConfig config_;
-  std::string configJson_;
+  std::string configText_;
   const JobDirectory& job_;
   RunObserver& observer_;
   std::unique_ptr<Dataset> train_;
@@ -189,7 +190,7 @@ void Run::restore() {
 RunSummary Run::train(const StopFlag& stop, Clock::time_point processStart) {
   interval_ = parseCheckpointInterval(config_.checkpointEvery);
   restore();
-  job_.writeConfig(configJson_);
+  job_.writeConfig(configText_);
   const int threads = threadsOf(config_);
   observer_.started({.network = config_.network,
                      .dataset = config_.dataset,
@@ -207,7 +208,7 @@ RunSummary Run::train(const StopFlag& stop, Clock::time_point processStart) {
     loop(stop, processStart);
   }
   summary_.interrupted = stop && state_.step < target_;
-  if (state_.step != lastCheckpoint_) checkpoints_.saveNow(state_, configJson_);
+  if (state_.step != lastCheckpoint_) checkpoints_.saveNow(state_, configText_);
   checkpoints_.wait();
   if (!summary_.interrupted) evaluate();
   RunSummary summary = summarize(processStart);
@@ -261,7 +262,7 @@ bool Run::checkpointDue() const {
 
 void Run::checkpoint() {
   const Clock::time_point start = Clock::now();
-  checkpoints_.save(state_, configJson_);
+  checkpoints_.save(state_, configText_);
   lastCheckpoint_ = state_.step;
   lastCheckpointTime_ = Clock::now();
   summary_.checkpointSeconds += secondsSince(start);
@@ -328,11 +329,11 @@ EvaluationResult runEvaluation(const NetworkRegistry& networks, const std::files
                                RunObserver& observer) {
   const auto stored = storedConfig(jobDirectory);
   if (!stored) {
-    throw UsageError(fmt::format("{} is no job directory: it has no config.json", jobDirectory.string()));
+    throw UsageError(fmt::format("{} is no job directory: it has no config.yaml", jobDirectory.string()));
   }
   if (split != "test" && split != "train")
     throw UsageError(fmt::format("--split is test or train, not {}", split));
-  RunConfig config = configFromJson(*stored, (jobDirectory / "config.json").string());
+  RunConfig config = resolveConfig(networks, stored, {});
   config.threads = threads;
   useInstructionSet(config.isa);
   const std::unique_ptr<Dataset> dataset = openSplit(config, split == "train" ? Split::Train : Split::Test);
