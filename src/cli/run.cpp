@@ -25,8 +25,9 @@ namespace {
 std::string nearestFlag(const CLI::App& command, const std::string& wrong) {
   std::vector<std::string> flags;
   for (const CLI::Option* option : command.get_options()) {
-    if (option->get_group().empty()) continue;  // an older program's name
-    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+    for (const std::string& name : option->get_lnames()) {
+      if (findOlderName(name) == nullptr) flags.push_back("--" + name);
+    }
   }
   return nearestWord(wrong, flags);
 }

@@ -10,7 +10,7 @@
 namespace cohort {
 namespace {
 
-// Not shown in the help text, nor proposed for a typing error.
+// Not shown in the help text.
 constexpr const char* kHidden = "";
 
 bool isWanted(std::string_view name, bool (*wanted)(const Setting&)) {
@@ -43,12 +43,13 @@ void SettingOptions::addSettings(CLI::App& command, bool (*wanted)(const Setting
     if (!wanted(setting)) return;
     const std::string name = setting.name;
     if constexpr (std::is_same_v<decltype(field), bool&>) {
+      const auto set = [this, name](bool value) { flags_[name] = {value ? "true" : "false"}; };
       command
           .add_flag_function(
-              fmt::format("--{0},!--no-{0}", name),
-              [this, name](std::int64_t count) { flags_[name] = {count > 0 ? "true" : "false"}; },
-              setting.help)
+              "--" + name, [set](std::int64_t count) { set(count > 0); }, setting.help)
           ->group(setting.group);
+      command.add_flag_function("--no-" + name, [set](std::int64_t count) { set(count <= 0); })
+          ->group(kHidden);  // told in the other's help
       return;
     }
     command

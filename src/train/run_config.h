@@ -98,21 +98,21 @@ void visitSettings(Config& c, Visit&& visit) {
   visit(Setting{"samples", group, "N", "training samples of synthetic data", true}, c.samples);
   visit(Setting{"test-samples", group, "N", "test samples of synthetic data"}, c.testSamples);
   visit(Setting{"transforms", group, "LIST",
-                "of resize:S, resize:HxW, center-crop:S, random-crop:S, pad-crop:P, flip; 'none'", true},
+                "resize:S, resize:HxW, center-crop:S, random-crop:S, pad-crop:P, flip", true},
         c.transforms);
-  visit(Setting{"normalize", group, "HOW",
-                "dataset, image, mean-image, none, or given as MEAN/STD (M,M,M/S,S,S per channel)", true},
-        c.normalize);
+  visit(
+      Setting{"normalize", group, "HOW", "dataset, image, mean-image, none, or MEAN/STD (M,M,M/S,S,S)", true},
+      c.normalize);
   visit(Setting{"validation-split", group, "PART",
-                "files, N (of the training samples), or P% by hash of the names; none", true},
+                "files, N training samples, P% by hash of the names, or none", true},
         c.validationSplit);
   visit(Setting{"test-split", group, "PART", "the same, where the dataset has no test files", true},
         c.testSplit);
   visit(Setting{"eval-on", group, "SPLIT", "what evaluations use: test or validation"}, c.evalOn);
   visit(Setting{"shuffle", group, "", "a new order in every epoch (--no-shuffle: the files' order)", true},
         c.shuffle);
-  visit(Setting{"randomness", group, "",
-                "shuffling, augmentation and dropout (--no-randomness: none of them)", true},
+  visit(Setting{"randomness", group, "", "shuffling, augmentation, dropout (--no-randomness: none of them)",
+                true},
         c.randomness);
 
   group = "Batch";
