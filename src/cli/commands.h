@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "report/console.h"
 #include "train/run.h"
@@ -11,8 +12,8 @@
 namespace cohort {
 
 struct TrainArguments {
-  GivenSettings given;
-  std::string jobDirectory;
+  std::vector<GivenSettings> layers;
+  std::vector<std::string> notes;  // to print first
   Verbosity verbosity = Verbosity::Normal;
   std::chrono::steady_clock::time_point processStart;
 };
@@ -25,7 +26,8 @@ struct EvaluateArguments {
 };
 
 struct DescribeArguments {
-  GivenSettings given;
+  std::vector<GivenSettings> layers;
+  std::vector<std::string> notes;
   bool list = false;
 };
 

@@ -52,7 +52,8 @@ int describeCommand(const RunContext& context, const DescribeArguments& argument
     }
     return kSuccess;
   }
-  const RunConfig config = resolveConfig(context.networks, std::nullopt, arguments.given);
+  const RunConfig config = resolveLayers(context.networks, std::nullopt, arguments.layers);
+  for (const std::string& note : arguments.notes) fmt::print("note: {}\n", note);
   useInstructionSet(config.isa.empty() ? bestInstructionSet() : config.isa);
   singleThreadedKernels();
   const Graph graph =

@@ -1,12 +1,13 @@
 #include "cli/run.h"
 
+#include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <memory>
 #include <string>
-#include <type_traits>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -14,42 +15,20 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "cli/commands.h"
+#include "cli/setting_options.h"
 #include "cli/version.h"
 #include "engine/instruction_set.h"
+#include "train/config_file.h"
 
 namespace cohort {
 namespace {
 
-// Every setting of a RunConfig as a flag; what the user gives lands in `given` as text.
-void addSettings(CLI::App& command, GivenSettings& given, bool (*wanted)(const Setting&)) {
-  RunConfig names;
-  visitSettings(names, [&](const Setting& setting, auto& field) {
-    if (!wanted(setting)) return;
-    const std::string name = setting.name;
-    if constexpr (std::is_same_v<decltype(field), bool&>) {
-      command
-          .add_flag_function(
-              fmt::format("--{0},!--no-{0}", name),
-              [&given, name](std::int64_t count) { given[name] = {count > 0 ? "true" : "false"}; },
-              setting.help)
-          ->group(setting.group);
-      return;
-    }
-    command
-        .add_option_function<std::vector<std::string>>(
-            "--" + name, [&given, name](const std::vector<std::string>& values) { given[name] = values; },
-            setting.help)
-        ->type_name(setting.value)
-        ->group(setting.group)
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  });
-}
-
 std::string nearestFlag(const CLI::App& command, const std::string& wrong) {
   std::vector<std::string> flags;
   for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+    for (const std::string& name : option->get_lnames()) {
+      if (findOlderName(name) == nullptr) flags.push_back("--" + name);
+    }
   }
   return nearestWord(wrong, flags);
 }
@@ -107,8 +86,10 @@ struct Parser {
   explicit Parser(const RunContext& context);
 
   CLI::App app{"Trains neural networks on CPU workers, with the same bits for any number of cores."};
+  SettingOptions trainOptions;
   TrainArguments train;
   EvaluateArguments evaluate;
+  SettingOptions describeOptions;
   DescribeArguments describe;
   int exitCode = kSuccess;
 };
@@ -124,14 +105,20 @@ Parser::Parser(const RunContext& context) {
 
   CLI::App* command = app.add_subcommand("train", "Train a network; resumes where its job directory stopped");
   command
-      ->add_option("--job-dir", train.jobDirectory, "the run's folder (default: a new runs/NETWORK-DATE-N)")
+      ->add_option_function<std::string>(
+          "--job-dir",
+          [this](const std::string& value) { trainOptions.flags()[std::string(kJobDirectory)] = {value}; },
+          "the run's folder (default: a new runs/NETWORK-DATE-N)")
       ->type_name("DIR");
   addVerbosity(*command, train.verbosity);
-  addSettings(*command, train.given, [](const Setting&) { return true; });
+  trainOptions.addTo(*command, [](const Setting&) { return true; });
   command->footer(
       "Without options: mnist-cnn on Fashion-MNIST, about a minute. Defaults come from the network's\n"
       "recipe.");
-  command->callback([this, &context] { exitCode = trainCommand(context, train); });
+  command->callback([this, &context] {
+    train.layers = trainOptions.layers(train.notes);
+    exitCode = trainCommand(context, train);
+  });
 
   command = app.add_subcommand("eval", "Loss, top-1 and top-5 of a run's checkpoint");
   command->add_option("--job-dir", evaluate.jobDirectory, "the run's folder")->type_name("DIR")->required();
@@ -143,12 +130,15 @@ Parser::Parser(const RunContext& context) {
 
   command = app.add_subcommand("describe", "A network's layers: shapes, parameters, work, kernels, memory");
   command->add_flag("--list", describe.list, "name the networks");
-  addSettings(*command, describe.given, [](const Setting& setting) {
+  describeOptions.addTo(*command, [](const Setting& setting) {
     const std::string_view name = setting.name;
     return name == "network" || name == "image-size" || name == "channels" || name == "classes" ||
            name == "batch-size" || name == "grains" || name == "isa";
   });
-  command->callback([this, &context] { exitCode = describeCommand(context, describe); });
+  command->callback([this, &context] {
+    describe.layers = describeOptions.layers(describe.notes);
+    exitCode = describeCommand(context, describe);
+  });
 }
 
 }  // namespace
@@ -158,10 +148,14 @@ int run(int argc, const char* const* argv, const NetworkRegistry& networks, cons
   try {
     checkProcessor();
     const RunContext context{.networks = networks, .datasets = datasets, .cacheDirectory = cacheDirectory()};
+    // A file that outgrows the shell's limit is then an error of that write, like a full disk.
+    std::signal(SIGXFSZ, SIG_IGN);
     Parser parser(context);
     parser.train.processStart = processStart;
     try {
-      parser.app.parse(argc, argv);
+      std::vector<std::string> arguments = normalizedArguments(argc, argv);
+      std::ranges::reverse(arguments);  // as CLI11 wants them
+      parser.app.parse(arguments);
     } catch (const CLI::Success& help) {
       return parser.app.exit(help);
     } catch (const CLI::ParseError& error) {

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/run.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
 #include "report/console.h"
+#include "train/config_file.h"
 #include "train/run.h"
 
 namespace cohort {
@@ -63,9 +65,9 @@ class ConsoleObserver : public RunObserver {
 // Settings that are still open here (0 or empty) will be the dataset's or the machine's.
 void printPlan(Console& console, const RunConfig& config, const std::filesystem::path& directory) {
   console.detail(fmt::format("job directory {}", directory.string()));
-  std::string settings = toJson(config);
+  std::string settings = toYaml(config);
   settings.pop_back();  // its newline
-  console.detail("settings " + settings);
+  console.detail(settings);
 }
 
 void printSummary(Console& console, const RunSummary& s) {
@@ -90,14 +92,27 @@ void printSummary(Console& console, const RunSummary& s) {
   console.print(fmt::format("checkpoint {}", s.checkpoint));
 }
 
+// Empty: nobody says.
+std::string jobDirectoryOf(const std::vector<GivenSettings>& layers) {
+  std::string directory;
+  for (const GivenSettings& layer : layers) {
+    const auto found = layer.find(kJobDirectory);
+    if (found == layer.end()) continue;
+    directory = found->second.back();
+    if (directory.empty()) throw UsageError("--job-dir needs a folder's name; without it a new one is made");
+  }
+  return directory;
+}
+
 }  // namespace
 
 int trainCommand(const RunContext& context, const TrainArguments& arguments) {
   Console console(stdout, stderr, terminalOptions(arguments.verbosity));
   ConsoleObserver observer(console);
-  std::filesystem::path directory = arguments.jobDirectory;
+  std::filesystem::path directory = jobDirectoryOf(arguments.layers);
   const auto stored = directory.empty() ? std::nullopt : storedConfig(directory);
-  RunConfig config = resolveConfig(context.networks, stored, arguments.given);
+  RunConfig config = resolveLayers(context.networks, stored, arguments.layers);
+  for (const std::string& note : arguments.notes) console.print("note: " + note);
   if (directory.empty()) directory = newJobDirectory(config.network);
   const JobDirectory job(directory);
   printPlan(console, config, directory);

@@ -44,8 +44,8 @@ std::vector<Arena> arenasOf(const TrainingState& state) {
   return arenas;
 }
 
-std::string runHash(const std::string& step, const std::string& configJson) {
-  const std::string text = step + "\n" + configJson;
+std::string runHash(const std::string& step, const std::string& config) {
+  const std::string text = step + "\n" + config;
   return hashBytes(std::as_bytes(std::span(text)));
 }
 
@@ -60,12 +60,12 @@ void requireFinite(std::span<const float> weights, Step step) {
 }
 
 void writeArenas(const fs::path& path, const ParameterLayout& layout, const std::vector<Arena>& arenas,
-                 Step step, const std::string& configJson) {
+                 Step step, const std::string& config) {
   requireFinite(arenas.front().values, step);
   const std::string stepText = std::to_string(step);
   TensorMetadata metadata{{std::string(kStep), stepText},
-                          {std::string(kConfig), configJson},
-                          {std::string(kRunHash), runHash(stepText, configJson)}};
+                          {std::string(kConfig), config},
+                          {std::string(kRunHash), runHash(stepText, config)}};
   std::vector<TensorToWrite> tensors;
   for (const Arena& arena : arenas) {
     metadata[arena.hashKey()] = hashBytes(std::as_bytes(arena.values));
@@ -102,7 +102,7 @@ class CheckpointStore::Writer {
     wake_.notify_all();
   }
 
-  void start(const TrainingState& state, fs::path path, std::string configJson,
+  void start(const TrainingState& state, fs::path path, std::string config,
              std::function<void()> afterwards) {
     wait();
     const std::vector<Arena> arenas = arenasOf(state);
@@ -113,9 +113,9 @@ class CheckpointStore::Writer {
       std::memcpy(copies_[i].data(), arenas[i].values.data(), arenas[i].values.size_bytes());
       snapshot_.push_back({arenas[i].name, copies_[i].span()});
     }
-    job_ = [this, &layout = state.layout, path = std::move(path), step = state.step,
-            json = std::move(configJson), done = std::move(afterwards)] {
-      writeArenas(path, layout, snapshot_, step, json);
+    job_ = [this, &layout = state.layout, path = std::move(path), step = state.step, text = std::move(config),
+            done = std::move(afterwards)] {
+      writeArenas(path, layout, snapshot_, step, text);
       done();
     };
     const std::lock_guard lock(mutex_);
@@ -192,15 +192,15 @@ void CheckpointStore::removeOld(Step newest) const {
   }
 }
 
-void CheckpointStore::save(const TrainingState& state, const std::string& configJson) {
+void CheckpointStore::save(const TrainingState& state, const std::string& config) {
   if (!writer_) writer_ = std::make_unique<Writer>();
-  writer_->start(state, pathOf(state.step), configJson, [this, step = state.step] { removeOld(step); });
+  writer_->start(state, pathOf(state.step), config, [this, step = state.step] { removeOld(step); });
 }
 
-fs::path CheckpointStore::saveNow(const TrainingState& state, const std::string& configJson) {
+fs::path CheckpointStore::saveNow(const TrainingState& state, const std::string& config) {
   wait();
   fs::path path = pathOf(state.step);
-  writeArenas(path, state.layout, arenasOf(state), state.step, configJson);
+  writeArenas(path, state.layout, arenasOf(state), state.step, config);
   removeOld(state.step);
   return path;
 }

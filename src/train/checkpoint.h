@@ -1,7 +1,7 @@
 // Checkpoints of a job directory: checkpoints/step-0000000900.safetensors, the last few kept.
 //
 // A file holds every parameter under its name, every slot as "slot.SLOT.PARAMETER" (all plain, row-major), and in its
-// metadata "cohort.step", "cohort.config" (JSON), "cohort.hash.weights" and "cohort.hash.SLOT": hashes of the arenas,
+// metadata "cohort.step", "cohort.config" (YAML), "cohort.hash.weights" and "cohort.hash.SLOT": hashes of the arenas,
 // and "cohort.hash.run" of the step and the configuration.
 // A file whose contents do not fit their hashes is damaged: it is reported, and the one before is used.
 //
@@ -34,8 +34,8 @@ class CheckpointStore {
 
   // Returns when the state is copied; waits for an earlier one still being written. An IoError of an earlier write is
   // thrown here, in saveNow or in wait. Weights that are not finite are not written: a UsageError.
-  void save(const TrainingState& state, const std::string& configJson);
-  std::filesystem::path saveNow(const TrainingState& state, const std::string& configJson);
+  void save(const TrainingState& state, const std::string& config);
+  std::filesystem::path saveNow(const TrainingState& state, const std::string& config);
   void wait();
 
   // Restores the newest checkpoint that is whole; `damaged` is told of each that is not. Nothing where there is none.

@@ -16,6 +16,20 @@ namespace cohort {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+constexpr const char* kConfigFile = "config.yaml";
+
+bool hasCheckpoints(const fs::path& jobDirectory) {
+  std::error_code unreadable;
+  for (const fs::directory_entry& entry : fs::directory_iterator(jobDirectory / "checkpoints", unreadable)) {
+    if (entry.path().extension() == ".safetensors") return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 JobDirectory::JobDirectory(fs::path path) : path_(std::move(path)) {
   std::error_code error;
   isNew_ = !fs::exists(path_, error);
@@ -49,15 +63,15 @@ void JobDirectory::removeLeftovers() const {
 
 JobDirectory::~JobDirectory() {
   std::error_code ignored;
-  if (isNew_ && !fs::exists(path_ / "config.json", ignored)) {
+  if (isNew_ && !fs::exists(path_ / kConfigFile, ignored)) {
     // Nothing was begun here. A folder in which somebody has put something stays.
     for (const fs::path& made : {path_ / "lock", checkpoints(), path_}) fs::remove(made, ignored);
   }
   ::close(lock_);
 }
 
-void JobDirectory::writeConfig(const std::string& json) const {
-  writeWholeFile(path_ / "config.json", json);
+void JobDirectory::writeConfig(const std::string& yaml) const {
+  writeWholeFile(path_ / kConfigFile, yaml);
 }
 
 void JobDirectory::writeSummary(const std::string& json) const {
@@ -69,10 +83,14 @@ void JobDirectory::writeLayers(const std::string& json) const {
 }
 
 std::optional<std::string> storedConfig(const fs::path& jobDirectory) {
-  const fs::path path = jobDirectory / "config.json";
+  const fs::path path = jobDirectory / kConfigFile;
   std::error_code unreadable;  // whoever locks the folder says why
-  if (!fs::exists(path, unreadable)) return std::nullopt;
-  return readWholeFile(path);
+  if (fs::exists(path, unreadable)) return readWholeFile(path);
+  if (hasCheckpoints(jobDirectory)) {
+    throw UsageError(fmt::format("{} has checkpoints but no {}; put it back, or give another --job-dir",
+                                 jobDirectory.string(), kConfigFile));
+  }
+  return std::nullopt;
 }
 
 fs::path newJobDirectory(const std::string& network) {
@@ -80,7 +98,8 @@ fs::path newJobDirectory(const std::string& network) {
   const std::string day = fmt::format("{:%Y%m%d}", fmt::localtime(now));
   for (int n = 1;; ++n) {
     fs::path path = fs::path("runs") / fmt::format("{}-{}-{}", network, day, n);
-    if (!fs::exists(path)) return path;
+    std::error_code unreadable;  // whoever makes the folder says why
+    if (!fs::exists(path, unreadable)) return path;
   }
 }
 

@@ -87,8 +87,8 @@ TEST(JobDirectory, ANewOneInWhichNothingBeganIsRemovedAgain) {
   fs::create_directory(scratch / "mine");
   { const JobDirectory job(scratch / "mine"); }
   EXPECT_TRUE(fs::exists(scratch / "mine"));
-  { JobDirectory(scratch / "begun").writeConfig("{}"); }
-  EXPECT_TRUE(fs::exists(scratch / "begun/config.json"));
+  { JobDirectory(scratch / "begun").writeConfig("lr: 1\n"); }
+  EXPECT_TRUE(fs::exists(scratch / "begun/config.yaml"));
   {
     const JobDirectory job(scratch / "used");
     writeTestFile(scratch / "used/notes", "mine");
@@ -101,11 +101,28 @@ TEST(JobDirectory, KeepsItsConfigurationAndSummary) {
   EXPECT_EQ(storedConfig(scratch / "job"), std::nullopt);
   const JobDirectory job(scratch / "job");
   EXPECT_EQ(storedConfig(job.path()), std::nullopt);
-  job.writeConfig("{\"a\": 1}\n");
-  job.writeConfig("{\"a\": 2}\n");
+  job.writeConfig("lr: 1\n");
+  job.writeConfig("lr: 2\n");
   job.writeSummary("{}\n");
-  EXPECT_EQ(storedConfig(job.path()), "{\"a\": 2}\n");
+  EXPECT_EQ(storedConfig(job.path()), "lr: 2\n");
   EXPECT_TRUE(fs::exists(job.path() / "summary.json"));
+}
+
+TEST(JobDirectory, CheckpointsWithoutTheirConfigurationAreRefused) {
+  const TestDirectory scratch;
+  fs::create_directories(scratch / "job/checkpoints");
+  EXPECT_EQ(storedConfig(scratch / "job"), std::nullopt);
+  writeTestFile(scratch / "job/checkpoints/step-0000000001.safetensors", "weights");
+  writeTestFile(scratch / "job/config.json", "{}");
+  EXPECT_THROW(storedConfig(scratch / "job"), UsageError);
+  writeTestFile(scratch / "job/config.yaml", "lr: 1\n");
+  EXPECT_EQ(storedConfig(scratch / "job"), "lr: 1\n");
+}
+
+TEST(JobDirectory, WhereTheSystemLetsNobodyWriteIsAnIoError) {
+  for (const char* path : {"/proc/job", "/proc/self/job", "/dev/null/job"}) {
+    EXPECT_THROW(JobDirectory{path}, IoError) << path;
+  }
 }
 
 TEST(JobDirectory, DefaultNamesCountUp) {

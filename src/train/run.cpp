@@ -17,6 +17,7 @@
 #include "report/metrics_file.h"
 #include "sync/bulk_synchronous.h"
 #include "train/checkpoint.h"
+#include "train/config_file.h"
 #include "train/engine_model.h"
 #include "train/run_setup.h"
 #include "train/step_log.h"
@@ -77,7 +78,7 @@ class Run {
                                 .seed = config_.seed,
                                 .shuffle = config_.shuffle && config_.randomness}),
         rule_(state_.layout, *state_.shard, static_cast<int>(config_.grains), lanes_.count()) {
-    configJson_ = toJson(config_);
+    configText_ = toYaml(config_);
   }
 
   RunSummary train(const StopFlag& stop);
@@ -101,7 +102,7 @@ class Run {
 
   RunConfig config_;
   Clock::time_point processStart_;
-  std::string configJson_;
+  std::string configText_;
   const JobDirectory& job_;
   RunObserver& observer_;
   RunData data_;
@@ -162,7 +163,7 @@ void Run::openRecords() {
 RunSummary Run::train(const StopFlag& stop) {
   interval_ = parseCheckpointInterval(config_.checkpointEvery);
   restore();
-  job_.writeConfig(configJson_);
+  job_.writeConfig(configText_);
   openRecords();
   const int threads = threadsOf(config_);
   observer_.started({.network = config_.network,
@@ -186,7 +187,7 @@ RunSummary Run::train(const StopFlag& stop) {
     loop(stop);
   }
   summary_.interrupted = stop && state_.step < target_;
-  if (state_.step != lastCheckpoint_) checkpoints_.saveNow(state_, configJson_);
+  if (state_.step != lastCheckpoint_) checkpoints_.saveNow(state_, configText_);
   lastCheckpoint_ = state_.step;
   checkpoints_.wait();
   if (!summary_.interrupted) evaluate();
@@ -249,7 +250,7 @@ void Run::checkpoint() {
   const Clock::time_point start = Clock::now();
   // A process that resumes at this step records no earlier point again.
   for (const auto& sink : sinks_) sink->flush();
-  checkpoints_.save(state_, configJson_);
+  checkpoints_.save(state_, configText_);
   lastCheckpoint_ = state_.step;
   lastCheckpointTime_ = Clock::now();
   summary_.checkpointSeconds += secondsSince(start);
@@ -366,9 +367,9 @@ EvaluationResult runEvaluation(const RunContext& context, const std::filesystem:
                                RunObserver& observer) {
   const auto stored = storedConfig(jobDirectory);
   if (!stored) {
-    throw UsageError(fmt::format("{} is no job directory: it has no config.json", jobDirectory.string()));
+    throw UsageError(fmt::format("{} is no job directory: it has no config.yaml", jobDirectory.string()));
   }
-  RunConfig config = configFromJson(*stored, (jobDirectory / "config.json").string());
+  RunConfig config = resolveConfig(context.networks, stored, {});
   config.threads = threads;
   useInstructionSet(config.isa);
   const std::unique_ptr<Dataset> dataset = openForEvaluation(context, config, parseSplit(split, "--split"));

@@ -1,265 +1,245 @@
 #include "train/run_config.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <concepts>
+#include <type_traits>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/nearest.h"
+#include "data/normalization.h"
+#include "data/split.h"
+#include "data/transform.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+#include "train/older_names.h"
 
 namespace cohort {
 namespace {
 
-using Json = nlohmann::ordered_json;
+// Far above any use, far below what the arithmetic of sizes and steps can hold.
+constexpr double kMostItems = 1e7;
+constexpr double kMostSamples = 1e12;
+constexpr double kMostSteps = 1e15;
 
-std::string flagOf(const Setting& setting) {
-  return fmt::format("--{}", setting.name);
+struct Range {
+  std::string_view name;
+  double least = 0;
+  double most = 0;
+};
+
+constexpr Range kRanges[] = {
+    {"image-size", 1, kMostItems},
+    {"channels", 0, kMostItems},
+    {"classes", 0, kMostItems},
+    {"samples", 0, kMostSamples},
+    {"test-samples", 0, kMostSamples},
+    {"batch-size", 1, kMostItems},
+    {"grains", 1, kMostItems},
+    {"lr", 0, 1e6},
+    {"momentum", 0, 1},
+    {"weight-decay", 0, 1e6},
+    {"average-decay", 0, 1},
+    {"train-steps", 0, kMostSteps},
+    {"epochs", 0, 1e6},
+    {"max-time", 0, 1e9},
+    {"keep", 1, kMostItems},
+    {"eval-every", 0, kMostSteps},
+    {"log-every", 0, kMostSteps},
+    {"threads", 0, 256},
+    {"data-threads", -1, 256},
+};
+
+// Whole numbers without an exponent.
+std::string rangeText(double value) {
+  return value == std::floor(value) ? fmt::format("{:.0f}", value) : fmt::format("{}", value);
 }
 
 template <class Number>
-Number parseNumber(const std::string& text, const std::string& flag, const char* what) {
+void checkRange(std::string_view name, Number value, const std::string& shown) {
+  const auto* const range = std::ranges::find(kRanges, name, &Range::name);
+  if (range == std::end(kRanges)) return;
+  const auto number = static_cast<double>(value);
+  if (number >= range->least && number <= range->most) return;
+  throw UsageError(fmt::format("{} must be from {} to {}, not {}", shown, rangeText(range->least),
+                               rangeText(range->most), value));
+}
+
+template <class Number>
+Number parseNumber(const std::string& text, const std::string& shown, const char* what) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    throw UsageError(fmt::format("{} takes {}, not '{}'", flag, what, text));
+    throw UsageError(fmt::format("{} takes {}, not '{}'", shown, what, text));
   }
   return value;
 }
 
-// One overload per type of field; `texts` has at least one element.
+void checkWord(const char* kind, const std::string& text, const std::vector<std::string>& known) {
+  if (std::ranges::find(known, text) != known.end()) return;
+  const std::string nearest = nearestWord(text, known);
+  throw UsageError(fmt::format("there is no {} called '{}'{}; there are {}", kind, text,
+                               nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
+                               fmt::join(known, ", ")));
+}
+
+std::vector<std::string> optimizerNames() {
+  std::vector<std::string> names;
+  for (int kind = 0; kind <= static_cast<int>(OptimizerKind::Adam); ++kind) {
+    names.emplace_back(optimizerName(static_cast<OptimizerKind>(kind)));
+  }
+  return names;
+}
+
+// Texts that have a form, looked at where they are given, so that the message can name the place.
+void checkText(std::string_view name, const std::string& text) {
+  if (name == "transforms") {
+    parseTransforms(text);
+  } else if (name == "normalize") {
+    parseNormalization(text);
+  } else if (name == "validation-split" || name == "test-split") {
+    parseSplitPart(text, fmt::format("--{}", name));
+  } else if (name == "optimizer") {
+    checkWord("optimizer", text, optimizerNames());
+  } else if (name == "eval-on") {
+    checkWord("split", text, {"test", "validation"});
+  } else if (name == "schedule") {
+    parseSchedule(text, {.samples = 1000, .batch = 1});
+  } else if (name == "param-rule") {
+    parseParamRule(text);
+  }
+}
+
+// One overload per type of field. A list may be empty, everything else has at least one text, and the last counts.
 struct FromText {
   const Setting& setting;
   const std::vector<std::string>& texts;
+  const std::string& shown;
 
-  void operator()(std::string& field) const { field = texts.back(); }
-  void operator()(std::vector<std::string>& field) const { field = texts; }
+  void operator()(std::string& field) const {
+    field = todaysValue(setting.name, texts.back());
+    requireUtf8(field);
+    checkText(setting.name, field);
+    if (std::string_view(setting.name) == "checkpoint-every") parseCheckpointInterval(field, shown);
+  }
+  void operator()(std::vector<std::string>& field) const {
+    field = texts;
+    for (const std::string& text : field) {
+      requireUtf8(text);
+      checkText(setting.name, text);
+    }
+  }
   void operator()(std::int64_t& field) const {
-    field = parseNumber<std::int64_t>(texts.back(), flagOf(setting), "a whole number");
-    if (field < 0) throw UsageError(fmt::format("{} cannot be negative, as {} is", flagOf(setting), field));
+    field = parseNumber<std::int64_t>(texts.back(), shown, "a whole number");
+    checkRange(setting.name, field, shown);
+    if (std::string_view(setting.name) == "workers" && field != 1) {
+      throw UsageError(fmt::format(
+          "{} {} is not possible yet: this version trains on 1 worker with all its cores", shown, field));
+    }
   }
   void operator()(std::uint64_t& field) const {
-    field = parseNumber<std::uint64_t>(texts.back(), flagOf(setting), "a whole number from 0 on");
+    field = parseNumber<std::uint64_t>(texts.back(), shown, "a whole number from 0 on");
   }
   void operator()(double& field) const {
-    if (std::string_view(setting.name) == "max-time") {
-      field = parseDuration(texts.back(), flagOf(setting));
-      return;
-    }
-    field = parseNumber<double>(texts.back(), flagOf(setting), "a number");
-    if (!std::isfinite(field)) throw UsageError(fmt::format("{} must be finite", flagOf(setting)));
+    field = std::string_view(setting.name) == "max-time"
+                ? parseDuration(texts.back(), shown)
+                : parseNumber<double>(texts.back(), shown, "a number");
+    if (!std::isfinite(field)) throw UsageError(fmt::format("{} must be finite", shown));
+    checkRange(setting.name, field, shown);
   }
-  void operator()(std::optional<double>& field) const { (*this)(field.emplace()); }
+  void operator()(std::optional<double>& field) const {
+    field.reset();
+    if (texts.back() != kDefaultValue) (*this)(field.emplace());
+  }
   void operator()(bool& field) const {
-    if (texts.back() != "true" && texts.back() != "false") {
-      throw UsageError(fmt::format("{} is true or false, not '{}'", flagOf(setting), texts.back()));
-    }
-    field = texts.back() == "true";
+    const std::optional<bool> value = parseSwitch(texts.back());
+    if (!value) throw UsageError(fmt::format("{} is true or false, not '{}'", shown, texts.back()));
+    field = *value;
+  }
+  void requireUtf8(const std::string& text) const {
+    if (!isUtf8(text)) throw UsageError(fmt::format("{} has a value that is not UTF-8", shown));
   }
 };
 
-struct ToText {
-  std::string operator()(const std::string& value) const { return value; }
-  std::string operator()(const std::vector<std::string>& value) const {
-    return fmt::format("{}", fmt::join(value, " "));
-  }
-  std::string operator()(const std::optional<double>& value) const {
-    return value ? fmt::format("{}", *value) : "its default";
-  }
-  template <class Number>
-  requires std::integral<Number> || std::floating_point<Number> std::string operator()(Number value) const {
-    return fmt::format("{}", value);
-  }
-};
-
-void store(Json& json, const std::string& value) {
-  json = value;
-}
-void store(Json& json, const std::vector<std::string>& value) {
-  json = value;
-}
-void store(Json& json, const std::optional<double>& value) {
-  json = value ? Json(*value) : Json(nullptr);
-}
-template <class Number>
-requires std::integral<Number> || std::floating_point<Number>
-void store(Json& json, Number value) {
-  json = value;
-}
-
+// Whether the setting called `name` has a field of type Field.
 template <class Field>
-void load(const Json& json, Field& field) {
-  json.get_to(field);
-}
-void load(const Json& json, std::optional<double>& field) {
-  field = json.is_null() ? std::nullopt : std::optional<double>(json.get<double>());
-}
-
-RunConfig fromRecipe(const Network& network) {
-  const Recipe& recipe = network.recipe;
-  RunConfig config;
-  config.network = network.name;
-  config.dataset = recipe.dataset;
-  config.imageSize = recipe.imageSize;
-  config.channels = recipe.channels;
-  config.classes = recipe.classes;
-  config.transforms = recipe.transforms;
-  config.normalize = recipe.normalize;
-  config.batchSize = recipe.batchSize;
-  config.grains = recipe.grains;
-  config.optimizer = recipe.optimizer;
-  config.learningRate = recipe.learningRate;
-  if (recipe.optimizer == "momentum" || recipe.optimizer == "nesterov") config.momentum = recipe.momentum;
-  config.weightDecay = recipe.weightDecay;
-  config.weightDecayFilter = recipe.weightDecayFilter;
-  config.paramRules = recipe.paramRules;
-  config.schedule = recipe.schedule;
-  config.averageDecay = recipe.averageDecay;
-  config.trainSteps = recipe.trainSteps;
-  return config;
-}
-
-// A length given now replaces every length from before: '--epochs 3' alone is three epochs, not the recipe's steps.
-void applyLengths(RunConfig& config, const GivenSettings& given) {
-  if (given.contains("train-steps") || given.contains("epochs") || given.contains("max-time")) {
-    config.trainSteps = 0;
-    config.epochs = 0;
-    config.maxTime = 0;
-  }
-}
-
-// Another optimizer than the recipe's does not inherit a momentum that was meant for it.
-void applyOptimizer(RunConfig& config, const GivenSettings& given) {
-  const auto found = given.find("optimizer");
-  if (found != given.end() && found->second.back() != config.optimizer) config.momentum.reset();
-}
-
-// What the recipe says of images means nothing to computed samples; and who chooses other transforms means the size that
-// they make.
-void applyData(RunConfig& config, const GivenSettings& given) {
-  if (given.contains("image-size") && config.imageSize < 1) {
-    throw UsageError(fmt::format("--image-size must be at least 1, not {}", config.imageSize));
-  }
-  if (config.dataset == "synthetic") {
-    if (!given.contains("transforms")) config.transforms.clear();
-    if (!given.contains("normalize")) config.normalize.clear();
-  } else if (given.contains("transforms") && !given.contains("image-size")) {
-    config.imageSize = 0;
-  }
-}
-
-// Grains for another batch than the recipe's: as many for a smaller one, grains of the recipe's size for a larger one
-// (they are as fast as kernels get, and more of them let more cores and workers share the step); the largest number up to
-// that which divides the batch.
-void adaptGrains(RunConfig& config, std::int64_t recipeBatch, const GivenSettings& given) {
-  if (given.contains("grains") || config.batchSize < 1) return;
-  config.grains = std::max(config.grains, config.grains * config.batchSize / recipeBatch);
-  while (config.grains > 1 && config.batchSize % config.grains != 0) --config.grains;
-}
-
-void refuseChanges(const RunConfig& stored, const RunConfig& wanted) {
-  std::map<std::string, std::string, std::less<>> before;
-  visitSettings(stored,
-                [&](const Setting& setting, const auto& field) { before[setting.name] = ToText{}(field); });
-  visitSettings(wanted, [&](const Setting& setting, const auto& field) {
-    const std::string now = ToText{}(field);
-    if (setting.defining && now != before[setting.name]) {
-      throw UsageError(fmt::format(
-          "this job directory was started with --{} {}, not {}; give the old value, or another --job-dir",
-          setting.name, before[setting.name], now));
-    }
+bool hasType(std::string_view name) {
+  bool found = false;
+  RunConfig any;
+  visitSettings(any, [&](const Setting& setting, auto& field) {
+    found |= name == setting.name && std::is_same_v<std::decay_t<decltype(field)>, Field>;
   });
-}
-
-// Far above any use, far below what the arithmetic of sizes can hold.
-constexpr std::int64_t kMost = 1 << 24;
-
-void checkRanges(const RunConfig& config) {
-  const auto atLeastOne = [](std::int64_t value, const char* flag) {
-    if (value < 1) throw UsageError(fmt::format("{} must be at least 1, not {}", flag, value));
-  };
-  atLeastOne(config.batchSize, "--batch-size");
-  atLeastOne(config.grains, "--grains");
-  atLeastOne(config.keep, "--keep");
-  const auto atMost = [](std::int64_t value, const char* flag) {
-    if (value > kMost) throw UsageError(fmt::format("{} can be {} at most, not {}", flag, kMost, value));
-  };
-  atMost(config.batchSize, "--batch-size");
-  atMost(config.imageSize, "--image-size");
-  atMost(config.channels, "--channels");
-  atMost(config.classes, "--classes");
-  atMost(config.keep, "--keep");
-  if (config.epochs < 0) throw UsageError("--epochs cannot be negative");
-  if (config.workers != 1) {
-    throw UsageError(
-        fmt::format("--workers {} is not possible yet: this version trains on 1 worker with all its cores",
-                    config.workers));
-  }
-  if (config.threads > 256) throw UsageError("--threads can be 256 at most");
-  if (config.batchSize % config.grains != 0) {
-    std::vector<std::int64_t> divisors;
-    for (std::int64_t d = 1; d <= std::min<std::int64_t>(config.batchSize, 64); ++d) {
-      if (config.batchSize % d == 0) divisors.push_back(d);
-    }
-    throw UsageError(
-        fmt::format("a batch of {} does not divide into {} grains; --grains {} would, or --batch-size {}",
-                    config.batchSize, config.grains, fmt::join(divisors, ", "),
-                    (config.batchSize / config.grains + 1) * config.grains));
-  }
+  return found;
 }
 
 }  // namespace
 
+std::vector<std::string> settingNames() {
+  std::vector<std::string> names;
+  RunConfig any;
+  visitSettings(any, [&](const Setting& setting, auto&) { names.emplace_back(setting.name); });
+  return names;
+}
+
+bool isSetting(std::string_view name) {
+  return std::ranges::count(settingNames(), name) > 0;
+}
+
+bool isList(std::string_view name) {
+  return hasType<std::vector<std::string>>(name);
+}
+
+bool isSwitch(std::string_view name) {
+  return hasType<bool>(name);
+}
+
 void applySettings(RunConfig& config, const GivenSettings& given) {
   visitSettings(config, [&](const Setting& setting, auto& field) {
     const auto found = given.find(setting.name);
-    if (found != given.end()) FromText{setting, found->second}(field);
+    if (found != given.end()) FromText{setting, found->second, fmt::format("--{}", setting.name)}(field);
   });
 }
 
-RunConfig resolveConfig(const NetworkRegistry& networks, const std::optional<std::string>& storedJson,
-                        const GivenSettings& given) {
-  RunConfig config;
-  if (storedJson) {
-    config = configFromJson(*storedJson, "the job directory's config.json");
-  } else {
-    const auto name = given.find("network");
-    config = fromRecipe(networks.find(name == given.end() ? config.network : name->second.back()));
-  }
-  const RunConfig before = config;
-  applyLengths(config, given);
-  applyOptimizer(config, given);
-  applySettings(config, given);
-  if (storedJson) {
-    refuseChanges(before, config);
-  } else {
-    applyData(config, given);
-    adaptGrains(config, before.batchSize, given);
-  }
-  checkRanges(config);
-  return config;
+void checkSetting(std::string_view name, const std::vector<std::string>& values, const std::string& shown) {
+  RunConfig scratch;
+  visitSettings(scratch, [&](const Setting& setting, auto& field) {
+    if (name == setting.name) FromText{setting, values, shown}(field);
+  });
 }
 
-std::string toJson(const RunConfig& config) {
-  Json json = Json::object();
-  visitSettings(config, [&](const Setting& setting, const auto& field) { store(json[setting.name], field); });
-  return json.dump(2) + "\n";
-}
-
-RunConfig configFromJson(std::string_view text, const std::string& source) {
-  RunConfig config;
-  const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) throw UsageError(fmt::format("{} is not a JSON object", source));
-  visitSettings(config, [&](const Setting& setting, auto& field) {
-    if (!json.contains(setting.name)) return;  // written by an older version: the default stays
-    try {
-      load(json.at(setting.name), field);
-    } catch (const nlohmann::json::exception&) {
-      throw UsageError(fmt::format("{}: the value of {} has the wrong type", source, setting.name));
+bool isUtf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
+    const unsigned lead = byte(i);
+    const std::size_t length = lead < 0x80   ? 1
+                               : lead < 0xc2 ? 0
+                               : lead < 0xe0 ? 2
+                               : lead < 0xf0 ? 3
+                               : lead < 0xf5 ? 4
+                                             : 0;
+    if (length == 0 || i + length > text.size()) return false;
+    for (std::size_t k = 1; k < length; ++k) {
+      if ((byte(i + k) & 0xc0U) != 0x80) return false;
     }
-  });
-  return config;
+    // Too long for what they say, surrogates, and beyond the last character.
+    const unsigned second = length > 1 ? byte(i + 1) : 0;
+    if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
+        (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f)) {
+      return false;
+    }
+    i += length;
+  }
+  return true;
+}
+
+std::optional<bool> parseSwitch(std::string_view text) {
+  std::string word(text);
+  std::ranges::transform(word, word.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
+  if (word == "true" || word == "yes" || word == "on") return true;
+  if (word == "false" || word == "no" || word == "off") return false;
+  return std::nullopt;
 }
 
 double parseDuration(std::string_view text, const std::string& flag) {
@@ -276,12 +256,12 @@ double parseDuration(std::string_view text, const std::string& flag) {
   return value * factor;
 }
 
-CheckpointInterval parseCheckpointInterval(const std::string& text) {
+CheckpointInterval parseCheckpointInterval(const std::string& text, const std::string& flag) {
   if (!text.empty() && (text.back() == 's' || text.back() == 'm' || text.back() == 'h')) {
-    return {.seconds = parseDuration(text, "--checkpoint-every")};
+    return {.seconds = parseDuration(text, flag)};
   }
-  const auto steps = parseNumber<std::int64_t>(text, "--checkpoint-every", "steps or a time such as 600s");
-  if (steps < 0) throw UsageError("--checkpoint-every cannot be negative");
+  const auto steps = parseNumber<std::int64_t>(text, flag, "steps or a time such as 600s");
+  if (steps < 0) throw UsageError(fmt::format("{} cannot be negative", flag));
   return {.steps = steps};
 }
 

@@ -1,16 +1,17 @@
-// Everything that decides a training run, in the words of the command line. One table (visitSettings) serves the
-// flags, the job directory's config.json and the comparison of two configurations, so that a setting is written down
-// once.
+// Everything that decides a training run, in the words of the command line. One table (visitSettings) serves the flags,
+// configuration files, the job directory's config.yaml and the comparison of two configurations, so that a setting is
+// written down once.
 //
 // Where a value comes from, later ones winning: the network's recipe, the job directory's stored configuration, the
-// flags given now. A *defining* setting cannot change within a job directory: the run would no longer be the one that
-// its weights come from.
+// layers given now (a --config file, the flags, -o). A *defining* setting cannot change within a job directory: the run
+// would no longer be the one that its weights come from.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -108,8 +109,8 @@ void visitSettings(Config& c, Visit&& visit) {
   visit(Setting{"eval-on", group, "SPLIT", "what evaluations use: test or validation"}, c.evalOn);
   visit(Setting{"shuffle", group, "", "a new order in every epoch (--no-shuffle: the files' order)", true},
         c.shuffle);
-  visit(Setting{"randomness", group, "",
-                "shuffling, augmentation and dropout (--no-randomness: none of them)", true},
+  visit(Setting{"randomness", group, "", "shuffling, augmentation, dropout (--no-randomness: none of them)",
+                true},
         c.randomness);
 
   group = "Batch";
@@ -144,8 +145,7 @@ void visitSettings(Config& c, Visit&& visit) {
         c.checkpointEvery);
   visit(Setting{"keep", group, "K", "checkpoints to keep"}, c.keep);
   visit(Setting{"eval-every", group, "K", "evaluate every K steps; 0: only at the end"}, c.evalEvery);
-  visit(Setting{"log-every", group, "K", "steps between log points (default: 20 to 50 of them)"},
-        c.logEvery);
+  visit(Setting{"log-every", group, "K", "steps between log points (default: 20 to 50 of them)"}, c.logEvery);
   visit(Setting{"histograms", group, "", "record distributions of weights and gradients too"}, c.histograms);
 
   group = "Process";
@@ -159,17 +159,34 @@ void visitSettings(Config& c, Visit&& visit) {
 // Values as a user gave them, by setting name; a list setting has several.
 using GivenSettings = std::map<std::string, std::vector<std::string>, std::less<>>;
 
+std::vector<std::string> settingNames();
+bool isSetting(std::string_view name);
+bool isList(std::string_view name);    // takes several values
+bool isSwitch(std::string_view name);  // true or false
+
 // UsageError where a text is not a value of its setting, naming the flag.
 void applySettings(RunConfig& config, const GivenSettings& given);
+// The same for one setting, which the message calls `shown`; its value is not kept.
+void checkSetting(std::string_view name, const std::vector<std::string>& values, const std::string& shown);
 
-// The configuration of a run: recipe, then `stored` (empty for a new job directory), then `given`. UsageError where a
+// Of a setting that may be left open (momentum): what its rule does by itself.
+inline constexpr std::string_view kDefaultValue = "default";
+
+// Texts that are not cannot be kept in a configuration.
+bool isUtf8(std::string_view text);
+
+// true, yes, on -> true; false, no, off -> false; nothing for another text.
+std::optional<bool> parseSwitch(std::string_view text);
+
+// The configuration of a run: recipe, then `stored` (a config.yaml's text; empty for a new job directory), then the
+// layers, later ones winning. Some settings are replaced together: a layer that gives a length forgets those from below,
+// and one with another optimizer the momentum from below; grains follow the batch size where they were not given with it. UsageError where a
 // given value contradicts a defining one that is stored.
-RunConfig resolveConfig(const NetworkRegistry& networks, const std::optional<std::string>& storedJson,
+RunConfig resolveLayers(const NetworkRegistry& networks, const std::optional<std::string>& stored,
+                        std::span<const GivenSettings> layers);
+// With one layer.
+RunConfig resolveConfig(const NetworkRegistry& networks, const std::optional<std::string>& stored,
                         const GivenSettings& given);
-
-std::string toJson(const RunConfig& config);
-// UsageError naming `source` where the text is not a configuration.
-RunConfig configFromJson(std::string_view text, const std::string& source);
 
 // "90s", "10m", "2h", "1.5" (seconds) -> seconds.
 double parseDuration(std::string_view text, const std::string& flag);
@@ -179,6 +196,7 @@ struct CheckpointInterval {
   std::int64_t steps = 0;  // 0: not by steps
   double seconds = 0;      // 0: not by time
 };
-CheckpointInterval parseCheckpointInterval(const std::string& text);
+CheckpointInterval parseCheckpointInterval(const std::string& text,
+                                           const std::string& flag = "--checkpoint-every");
 
 }  // namespace cohort

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "data/dataset.h"
+#include "train/config_file.h"
 
 namespace cohort {
 namespace {
@@ -45,7 +47,7 @@ TEST(RunConfig, GivenWinsOverStoredAndStoredOverTheRecipe) {
   RunConfig stored = resolve({{"network", {"mnist-fc"}}});
   stored.learningRate = 0.5;
   stored.keep = 7;
-  const RunConfig config = resolve({{"keep", {"2"}}}, toJson(stored));
+  const RunConfig config = resolve({{"keep", {"2"}}}, toYaml(stored));
   EXPECT_EQ(config.network, "mnist-fc");
   EXPECT_EQ(config.learningRate, 0.5);
   EXPECT_EQ(config.keep, 2);
@@ -58,7 +60,7 @@ TEST(RunConfig, TheLastOfARepeatedSettingCountsAndListsKeepAll) {
 }
 
 TEST(RunConfig, AChangeOfADefiningSettingIsRefusedWithTheDifference) {
-  const std::string stored = toJson(resolve({}));
+  const std::string stored = toYaml(resolve({}));
   const struct {
     const char *name, *value, *before;
   } changes[] = {{"network", "mnist-fc", "mnist-cnn"},
@@ -83,12 +85,12 @@ TEST(RunConfig, AChangeOfADefiningSettingIsRefusedWithTheDifference) {
 TEST(RunConfig, ADefiningSettingGivenAsBeforeIsAccepted) {
   const RunConfig stored = resolve({{"network", {"alexnet"}}, {"batch-size", {"32"}}, {"seed", {"5"}}});
   EXPECT_EQ(resolve({{"network", {"alexnet"}}, {"batch-size", {"32"}}, {"optimizer", {"momentum"}}},
-                    toJson(stored)),
+                    toYaml(stored)),
             stored);
 }
 
 TEST(RunConfig, WhatDoesNotDefineTheRunMayChange) {
-  const std::string stored = toJson(resolve({}));
+  const std::string stored = toYaml(resolve({}));
   const RunConfig config = resolve(
       {{"lr", {"1e-4"}}, {"threads", {"3"}}, {"schedule", {"cosine:900"}}, {"eval-every", {"10"}}}, stored);
   EXPECT_EQ(config.learningRate, 1e-4);
@@ -101,13 +103,13 @@ TEST(RunConfig, ALengthReplacesEveryLengthFromBefore) {
   RunConfig config = resolve({{"epochs", {"2.5"}}});
   EXPECT_EQ(config.epochs, 2.5);
   EXPECT_EQ(config.trainSteps, 0);
-  config = resolve({{"max-time", {"2m"}}}, toJson(config));
+  config = resolve({{"max-time", {"2m"}}}, toYaml(config));
   EXPECT_EQ(config.maxTime, 120);
   EXPECT_EQ(config.epochs, 0);
-  config = resolve({{"train-steps", {"50"}}, {"max-time", {"1h"}}}, toJson(config));
+  config = resolve({{"train-steps", {"50"}}, {"max-time", {"1h"}}}, toYaml(config));
   EXPECT_EQ(config.trainSteps, 50);
   EXPECT_EQ(config.maxTime, 3600);
-  EXPECT_EQ(resolve({{"keep", {"1"}}}, toJson(config)).trainSteps, 50) << "kept where none is given";
+  EXPECT_EQ(resolve({{"keep", {"1"}}}, toYaml(config)).trainSteps, 50) << "kept where none is given";
 }
 
 TEST(RunConfig, ARecipesMomentumGoesOnlyWithItsOptimizer) {
@@ -164,6 +166,20 @@ TEST(RunConfig, ValuesThatAreNoValuesAreRefusedWithTheirFlag) {
                                                        {"threads", "257"},
                                                        {"workers", "2"},
                                                        {"workers", "0"},
+                                                       {"lr", "-1"},
+                                                       {"lr", "1e400"},
+                                                       {"lr", "1e300"},
+                                                       {"lr", "0x10"},
+                                                       {"lr", "+1"},
+                                                       {"weight-decay", "-1e-9"},
+                                                       {"momentum", "1.5"},
+                                                       {"average-decay", "-0.1"},
+                                                       {"epochs", "1e30"},
+                                                       {"max-time", "1e30h"},
+                                                       {"samples", "9223372036854775807"},
+                                                       {"train-steps", "9223372036854775807"},
+                                                       {"data-threads", "-2"},
+                                                       {"checkpoint-every", "often"},
                                                        {"keep", "4294967296"},
                                                        {"image-size", "4294967324"},
                                                        {"batch-size", "99999999999999999999"}};
@@ -177,30 +193,119 @@ TEST(RunConfig, AnUnknownNetworkIsRefused) {
   EXPECT_MENTIONS(usageErrorOf({{"network", {"mnist-cn"}}}), "did you mean 'mnist-cnn'");
 }
 
-TEST(RunConfig, JsonGivesTheSameConfigurationBack) {
-  RunConfig config = resolve({{"network", {"cifar-cnn"}}});
-  config.seed = ~std::uint64_t{0};
-  config.learningRate = 0.1 + 0.2;
-  config.dataDir = "a \"quoted\" folder";
-  config.paramRules = {"a:lr=2", "b:decay=0"};
-  for (const std::optional<double> momentum : {std::optional<double>{}, std::optional<double>{0.0}, {0.9}}) {
-    config.momentum = momentum;
-    EXPECT_EQ(configFromJson(toJson(config), "here"), config);
-  }
+RunConfig resolveAll(const std::vector<GivenSettings>& layers,
+                     const std::optional<std::string>& stored = std::nullopt) {
+  return resolveLayers(builtinNetworks(), stored, layers);
 }
 
-TEST(RunConfig, ASettingThatJsonLacksHasItsDefault) {
-  const RunConfig config = configFromJson(R"({"network": "mnist-fc"})", "here");
+TEST(Layers, LaterOnesWin) {
+  const RunConfig config = resolveAll(
+      {{{"lr", {"1"}}, {"keep", {"4"}}, {"seed", {"7"}}}, {{"lr", {"2"}}, {"keep", {"5"}}}, {{"lr", {"3"}}}});
+  EXPECT_EQ(config.learningRate, 3);
+  EXPECT_EQ(config.keep, 5);
+  EXPECT_EQ(config.seed, 7U);
+}
+
+TEST(Layers, TheRecipeIsOfTheLastNetwork) {
+  const RunConfig config =
+      resolveAll({{{"network", {"alexnet"}}, {"lr", {"0.5"}}}, {{"network", {"mnist-fc"}}}});
   EXPECT_EQ(config.network, "mnist-fc");
-  EXPECT_EQ(config.keep, RunConfig{}.keep);
+  EXPECT_EQ(config.optimizer, "adagrad");
+  EXPECT_EQ(config.learningRate, 0.5);
 }
 
-TEST(RunConfig, JsonOfTheWrongFormIsRefusedWithItsSource) {
-  for (const char* text : {"", "{", "[]", "3", R"({"network": 3})", R"({"batch-size": "many"})",
-                           R"({"param-rule": "a:lr=2"})", R"({"momentum": []})", R"({"lr": null})"}) {
-    EXPECT_MENTIONS(usageErrorOf([&] { configFromJson(text, "some/config.json"); }), "some/config.json")
-        << " for " << text;
+TEST(Layers, ALengthForgetsTheLengthsBelow) {
+  RunConfig config = resolveAll({{{"train-steps", {"100"}}, {"max-time", {"60s"}}}, {{"epochs", {"30"}}}});
+  EXPECT_EQ(config.trainSteps, 0);
+  EXPECT_EQ(config.maxTime, 0);
+  EXPECT_EQ(config.epochs, 30);
+  config = resolveAll({{{"epochs", {"30"}}}, {}, {{"train-steps", {"7"}}}});
+  EXPECT_EQ(config.trainSteps, 7);
+  EXPECT_EQ(config.epochs, 0);
+}
+
+TEST(Layers, AnotherOptimizerForgetsTheMomentumBelow) {
+  const GivenSettings file{{"optimizer", {"momentum"}}, {"momentum", {"0.5"}}};
+  EXPECT_EQ(resolveAll({file, {{"optimizer", {"momentum"}}}}).momentum, 0.5);
+  EXPECT_EQ(resolveAll({file, {{"optimizer", {"adam"}}}}).momentum, std::nullopt);
+  EXPECT_EQ(resolveAll({file, {{"optimizer", {"rmsprop"}}, {"momentum", {"0.1"}}}}).momentum, 0.1);
+}
+
+TEST(Layers, GrainsFollowABatchThatIsGivenAboveThem) {
+  const GivenSettings file{{"batch-size", {"64"}}, {"grains", {"8"}}};
+  EXPECT_EQ(resolveAll({file}).grains, 8);
+  EXPECT_EQ(resolveAll({file, {{"batch-size", {"128"}}}}).grains, 16) << "grains of the file's 8 samples";
+  EXPECT_EQ(resolveAll({file, {{"batch-size", {"20"}}}}).grains, 5) << "the largest divisor up to 8";
+  EXPECT_EQ(resolveAll({file, {{"batch-size", {"20"}}, {"grains", {"4"}}}}).grains, 4);
+  EXPECT_EQ(resolveAll({{{"batch-size", {"6"}}}, {{"batch-size", {"100"}}}}).grains, 4)
+      << "a batch that is forgotten leaves nothing behind";
+}
+
+TEST(Layers, AWholeConfigurationMeansTheSameRunInANewJobDirectory) {
+  for (const GivenSettings& given :
+       std::vector<GivenSettings>{{},
+                                  {{"epochs", {"2.5"}}, {"batch-size", {"96"}}, {"threads", {"3"}}},
+                                  {{"network", {"alexnet"}}, {"optimizer", {"adam"}}, {"max-time", {"90s"}}},
+                                  {{"network", {"alexnet"}}, {"momentum", {"default"}}, {"param-rule", {}}},
+                                  {{"network", {"resnet26"}}, {"shuffle", {"off"}}, {"data-threads", {"-1"}}},
+                                  {{"network", {"cifar-cnn"}},
+                                   {"weight-decay-filter", {""}},
+                                   {"batch-size", {"50"}},
+                                   {"grains", {"25"}}}}) {
+    const RunConfig config = resolve(given);
+    EXPECT_EQ(resolve(settingsFromYaml(toYaml(config), "config.yaml")), config) << toYaml(config);
+    EXPECT_EQ(resolve({}, toYaml(config)), config) << "as a stored one";
   }
+}
+
+TEST(Layers, OfAStoredRunCannotChangeWhatDefinesIt) {
+  const std::string stored = toYaml(resolve({{"seed", {"3"}}}));
+  EXPECT_EQ(resolveAll({{{"seed", {"4"}}}, {{"seed", {"3"}}}}, stored).seed, 3U);
+  EXPECT_MENTIONS(usageErrorOf([&] {
+                    resolveAll({{{"seed", {"3"}}}, {{"seed", {"4"}}}}, stored);
+                  }),
+                  "--seed 3, not 4");
+}
+
+TEST(RunConfig, ARecipeWithoutSizesIsRefused) {
+  NetworkRegistry networks;
+  networks.add(
+      {.name = "mine", .recipe = {.batchSize = 0}, .build = builtinNetworks().find("mnist-fc").build});
+  EXPECT_MENTIONS(usageErrorOf([&] {
+                    resolveConfig(networks, std::nullopt, {{"network", {"mine"}}});
+                  }),
+                  "recipe of mine");
+}
+
+TEST(RunConfig, SwitchesHaveSixWords) {
+  for (const char* word : {"true", "yes", "on", "True", "ON"}) {
+    EXPECT_TRUE(resolve({{"histograms", {word}}}).histograms) << word;
+  }
+  for (const char* word : {"false", "no", "off", "False", "NO"}) {
+    EXPECT_FALSE(resolve({{"shuffle", {word}}}).shuffle) << word;
+  }
+  for (const char* word : {"", "1", "0", "truee", "y"}) {
+    EXPECT_MENTIONS(usageErrorOf({{"shuffle", {word}}}), "--shuffle") << word;
+  }
+}
+
+TEST(RunConfig, NamesThatAreNoneGetTheNearest) {
+  EXPECT_MENTIONS(usageErrorOf({{"transforms", {"resize:3,flop"}}}), "did you mean flip?");
+  EXPECT_MENTIONS(usageErrorOf({{"normalize", {"images"}}}), "--normalize");
+  EXPECT_MENTIONS(usageErrorOf({{"validation-split", {"half"}}}), "--validation-split");
+  EXPECT_MENTIONS(usageErrorOf({{"optimizer", {"adagradd"}}}), "did you mean 'adagrad'");
+  EXPECT_MENTIONS(usageErrorOf({{"eval-on", {"validaton"}}}), "did you mean 'validation'");
+  EXPECT_MENTIONS(usageErrorOf({{"schedule", {"cosinus:3"}}}), "cosinus");
+  EXPECT_MENTIONS(usageErrorOf({{"param-rule", {"bias:lr=2", "bias"}}}), "'bias'");
+}
+
+TEST(RunConfig, TextsThatAreNotUtf8AreRefused) {
+  for (const char* wrong : {"\xff", "a\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\x80"}) {
+    EXPECT_FALSE(isUtf8(wrong));
+    EXPECT_MENTIONS(usageErrorOf({{"data-dir", {wrong}}}), "--data-dir");
+  }
+  for (const char* right : {"", "plain", "\xc3\xbc", "\xe2\x82\xac", "\xf0\x9f\x8c\x8d"})
+    EXPECT_TRUE(isUtf8(right)) << right;
 }
 
 TEST(RunConfig, DurationsHaveUnits) {

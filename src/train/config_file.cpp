@@ -1,0 +1,344 @@
+#include "train/config_file.h"
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include "base/error.h"
+#include "base/nearest.h"
+#include "train/older_names.h"
+
+namespace cohort {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Path = std::vector<std::string>;
+
+constexpr std::size_t kLargestFile = 1U << 20;
+
+// Words over several settings, besides the first words of their names.
+constexpr std::string_view kGroups[] = {"model",    "network",    "data",   "dataset", "optimizer",
+                                        "training", "evaluation", "length", "records", "process"};
+
+std::string withDashes(std::string text) {
+  std::ranges::replace(text, '_', '-');
+  return text;
+}
+
+bool isKey(std::string_view name) {
+  return name == kJobDirectory || isSetting(name);
+}
+
+bool isGroup(const std::string& name) {
+  if (std::ranges::count(kGroups, name) > 0) return true;
+  const std::vector<std::string> names = settingNames();
+  return std::ranges::any_of(names, [&](const std::string& n) { return n.starts_with(name + "-"); });
+}
+
+// What a path of keys names; nothing where it names nothing. Words have dashes already.
+std::optional<std::string> keyOf(const Path& path) {
+  const std::string& last = path.back();
+  if (path.size() == 1 && findOlderName(last) != nullptr) return last;
+  for (std::size_t begin = 0; begin < path.size(); ++begin) {
+    const std::string name =
+        fmt::format("{}", fmt::join(path.begin() + static_cast<std::ptrdiff_t>(begin), path.end(), "-"));
+    if (begin + 1 == path.size() && begin > 0 && last == "name" && isSetting(path[begin - 1]))
+      return path[begin - 1];
+    if (isKey(name)) return name;
+    if (!isGroup(path[begin])) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::string unknownKey(const std::string& key) {
+  std::vector<std::string> known = settingNames();
+  known.emplace_back(kJobDirectory);
+  std::string nearest = nearestWord(withDashes(key), known);
+  return fmt::format(
+      "there is no setting '{}'; {}", key,
+      nearest.empty() ? "cohort train --help names them all" : fmt::format("did you mean '{}'?", nearest));
+}
+
+bool isText(std::string_view text) {
+  const auto isControl = [](char c) {
+    return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
+  };
+  return isUtf8(text) && std::ranges::none_of(text, isControl);
+}
+
+// What a layer is made of, whatever it is written in.
+struct Layer {
+  GivenSettings given;
+  std::vector<OlderSetting> older;
+
+  GivenSettings finish(std::vector<std::string>* notes) {
+    std::vector<std::string> ignored;
+    translateOlderNames(older, given, notes == nullptr ? ignored : *notes);
+    return std::move(given);
+  }
+};
+
+// Where documents begin; everything else passes by.
+class DocumentStarts : public YAML::EventHandler {
+ public:
+  YAML::Mark last;
+
+  void OnDocumentStart(const YAML::Mark& mark) override { last = mark; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+  }
+  void OnMapEnd() override {}
+};
+
+class YamlReader {
+ public:
+  explicit YamlReader(const std::string& source) : source_(source) {}
+
+  GivenSettings read(std::string_view text, std::vector<std::string>* notes);
+
+ private:
+  [[noreturn]] void refuse(const YAML::Mark& mark, const std::string& sentence) const {
+    throw UsageError(place(mark) + sentence);
+  }
+  std::string place(const YAML::Mark& mark) const {
+    if (mark.is_null()) return source_ + ": ";
+    return fmt::format("{}:{}:{}: ", source_, mark.line + 1, mark.column + 1);
+  }
+
+  void requireOneDocument(const std::string& text) const;
+  void readMap(const YAML::Node& map, const Path& outer);
+  void readEntry(const YAML::Node& key, const YAML::Node& value, const Path& outer);
+  void add(const std::string& name, const std::string& shown, const YAML::Node& key, const YAML::Node& value);
+  std::vector<std::string> valuesOf(const std::string& name, const std::string& shown,
+                                    const YAML::Node& value) const;
+  std::string scalar(const std::string& shown, const YAML::Node& value) const;
+  std::string itemOf(const std::string& name, const std::string& shown, const YAML::Node& item) const;
+
+  std::string source_;
+  Layer layer_;
+  std::map<std::string, YAML::Mark, std::less<>> seen_;
+};
+
+GivenSettings YamlReader::read(std::string_view text, std::vector<std::string>* notes) {
+  if (text.size() > kLargestFile) {
+    throw UsageError(fmt::format("{} is larger than 1 MiB, which no configuration is", source_));
+  }
+  if (!isText(text)) {
+    throw UsageError(fmt::format("{} is no text: a configuration is a YAML file in UTF-8", source_));
+  }
+  try {
+    requireOneDocument(std::string(text));
+    const YAML::Node root = YAML::Load(std::string(text));
+    if (root.IsNull()) {
+      throw UsageError(fmt::format("{} has no settings; write one a line, as in 'batch-size: 128'", source_));
+    }
+    if (!root.IsMap()) refuse(root.Mark(), "a configuration has lines such as 'batch-size: 128'");
+    readMap(root, {});
+  } catch (const YAML::Exception& error) {
+    throw UsageError(fmt::format("{}this is not YAML: {}", place(error.mark), error.msg));
+  }
+  return layer_.finish(notes);
+}
+
+// YAML::Load reads the first document and passes over the rest, and YAML::LoadAll does not end at every damaged text.
+void YamlReader::requireOneDocument(const std::string& text) const {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentStarts starts;
+  parser.HandleNextDocument(starts);
+  if (parser.HandleNextDocument(starts)) {
+    refuse(starts.last, "here begins a second document; a configuration is one");
+  }
+}
+
+void YamlReader::readMap(const YAML::Node& map, const Path& outer) {
+  for (const auto& entry : map) readEntry(entry.first, entry.second, outer);
+}
+
+void YamlReader::readEntry(const YAML::Node& key, const YAML::Node& value, const Path& outer) {
+  if (!key.IsScalar()) refuse(key.Mark(), "the name of a setting is one word");
+  const std::string& shown = key.Scalar();
+  Path path = outer;
+  path.push_back(withDashes(shown));
+  if (value.IsMap() && isGroup(path.back())) return readMap(value, path);
+  const std::optional<std::string> name = keyOf(path);
+  if (!name) refuse(key.Mark(), unknownKey(shown));
+  add(*name, shown, key, value);
+}
+
+void YamlReader::add(const std::string& name, const std::string& shown, const YAML::Node& key,
+                     const YAML::Node& value) {
+  const auto [first, isNew] = seen_.try_emplace(name, key.Mark());
+  if (!isNew) {
+    refuse(key.Mark(),
+           fmt::format("{} is given a second time; the first is in line {}", shown, first->second.line + 1));
+  }
+  if (value.IsNull()) {
+    refuse(key.Mark(),
+           fmt::format("{} has no value; leave the line out, or write \"\" for an empty text", shown));
+  }
+  std::vector<std::string> values = valuesOf(name, shown, value);
+  if (!isSetting(name) && name != kJobDirectory) {
+    layer_.older.push_back({name, std::move(values), shown, place(key.Mark())});
+    return;
+  }
+  try {
+    checkSetting(name, values, shown);
+  } catch (const UsageError& error) {
+    refuse(value.Mark(), error.what());
+  }
+  layer_.given[name] = std::move(values);
+}
+
+std::vector<std::string> YamlReader::valuesOf(const std::string& name, const std::string& shown,
+                                              const YAML::Node& value) const {
+  if (!value.IsSequence()) return {scalar(shown, value)};
+  std::vector<std::string> items;
+  for (const YAML::Node& item : value) items.push_back(itemOf(name, shown, item));
+  if (isList(name)) return items;
+  if (name == "transforms") {
+    return {items.empty() ? "none" : fmt::format("{}", fmt::join(items, ","))};
+  }
+  const OlderName* older = findOlderName(name);
+  if (!isSetting(name) && older != nullptr && !items.empty() && !older->isSwitch) return items;
+  refuse(value.Mark(), fmt::format("{} takes one value, not a list", shown));
+}
+
+std::string YamlReader::scalar(const std::string& shown, const YAML::Node& value) const {
+  if (value.IsMap()) refuse(value.Mark(), fmt::format("{} takes one value, not a map", shown));
+  if (value.IsSequence()) refuse(value.Mark(), fmt::format("{} takes one value, not a list", shown));
+  if (!value.IsScalar()) refuse(value.Mark(), fmt::format("{} has an empty item", shown));
+  try {
+    refuseRemotePath(value.Scalar());
+  } catch (const UsageError& error) {
+    refuse(value.Mark(), error.what());
+  }
+  return value.Scalar();
+}
+
+// '- resize: 256', with a space, is a map of one entry in YAML; in a list of transforms it means resize:256.
+std::string YamlReader::itemOf(const std::string& name, const std::string& shown,
+                               const YAML::Node& item) const {
+  if (name != "transforms" || !item.IsMap() || item.size() != 1) return scalar(shown, item);
+  const auto entry = item.begin();
+  return fmt::format("{}:{}", scalar(shown, entry->first), scalar(shown, entry->second));
+}
+
+// A text as YAML: plain where nobody could take it for something else.
+std::string quoted(const std::string& text) {
+  const auto isPlain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_./,:=%+").find(c) != std::string_view::npos;
+  };
+  const bool isCount = !text.empty() && text.size() < 16 && text[0] != '0' &&
+                       std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+  const bool isWord =
+      !text.empty() && std::ranges::all_of(text, isPlain) && text.back() != ':' &&
+      ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z') || text[0] == '/');
+  if (isCount || text == "0" ||
+      (isWord && !parseSwitch(text) && text != "null" && text != "y" && text != "n")) {
+    return text;
+  }
+  YAML::Emitter emitter;
+  emitter << YAML::DoubleQuoted << text;
+  return emitter.c_str();
+}
+
+struct ToYaml {
+  std::string operator()(const std::string& value) const { return " " + quoted(value); }
+  std::string operator()(const std::vector<std::string>& values) const {
+    if (values.empty()) return " []";
+    std::string text;
+    for (const std::string& value : values) text += "\n  - " + quoted(value);
+    return text;
+  }
+  std::string operator()(const std::optional<double>& value) const {
+    return value ? (*this)(*value) : fmt::format(" {}", kDefaultValue);
+  }
+  template <class Number>
+  std::string operator()(const Number& value) const {
+    return fmt::format(" {}", value);
+  }
+};
+
+}  // namespace
+
+GivenSettings settingsFromYaml(std::string_view text, const std::string& source,
+                               std::vector<std::string>* notes) {
+  return YamlReader(source).read(text, notes);
+}
+
+GivenSettings readConfigFile(const fs::path& path, std::vector<std::string>* notes) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) throw UsageError(fmt::format("there is no configuration file {}", path.string()));
+  if (fs::is_directory(status)) {
+    const bool isJob = fs::exists(path / "config.yaml", error);
+    throw UsageError(fmt::format("{} is a folder, not a configuration file{}", path.string(),
+                                 isJob ? fmt::format("; give {}", (path / "config.yaml").string()) : ""));
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kLargestFile + 1, '\0');  // a file may say any size, or be a pipe
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad() || (file.fail() && !file.eof())) {
+    throw UsageError(fmt::format("the configuration file {} cannot be read", path.string()));
+  }
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return settingsFromYaml(text, path.string(), notes);
+}
+
+GivenSettings settingsFromOverrides(const std::vector<std::string>& texts, std::vector<std::string>* notes) {
+  Layer layer;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw UsageError(fmt::format("-o takes KEY=VALUE, as in -o lr=0.1, not '{}'", text));
+    }
+    const std::string shown = text.substr(0, equals);
+    const std::string value = text.substr(equals + 1);
+    Path path{""};
+    for (const char c : shown) {
+      if (c == '.')
+        path.emplace_back();
+      else
+        path.back() += c == '_' ? '-' : c;
+    }
+    const std::optional<std::string> name = keyOf(path);
+    if (!name) throw UsageError("-o: " + unknownKey(shown));
+    if (!isSetting(*name) && name != kJobDirectory) {
+      layer.older.push_back({*name, {value}, "-o " + shown});
+      continue;
+    }
+    std::vector<std::string>& values = layer.given[*name];
+    if (!isList(*name)) values.clear();
+    if (!isList(*name) || !value.empty()) values.push_back(value);
+    checkSetting(*name, values, "-o " + shown);
+  }
+  return layer.finish(notes);
+}
+
+std::string toYaml(const RunConfig& config) {
+  std::string text =
+      "# Every setting of a run; cohort train --config with this file repeats it in a new job directory.\n";
+  std::string_view group;
+  visitSettings(config, [&](const Setting& setting, const auto& field) {
+    if (group != setting.group) text += fmt::format("\n# {}\n", setting.group);
+    group = setting.group;
+    text += fmt::format("{}:{}\n", setting.name, ToYaml{}(field));
+  });
+  return text;
+}
+
+}  // namespace cohort

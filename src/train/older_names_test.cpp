@@ -1,0 +1,260 @@
+#include "train/older_names.h"
+
+#include <functional>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "train/config_file.h"
+
+namespace cohort {
+namespace {
+
+std::string errorOf(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// As flags: what they give, and what they say.
+struct Outcome {
+  GivenSettings given;
+  std::vector<std::string> notes;
+};
+
+Outcome translate(const std::vector<std::pair<std::string, std::string>>& flags, GivenSettings given = {}) {
+  std::vector<OlderSetting> older;
+  for (const auto& [name, value] : flags) older.push_back({name, {value}, "--" + name});
+  Outcome outcome{std::move(given), {}};
+  translateOlderNames(older, outcome.given, outcome.notes);
+  return outcome;
+}
+
+RunConfig resolve(const std::string& yaml, const std::optional<std::string>& stored = std::nullopt) {
+  return resolveConfig(builtinNetworks(), stored, settingsFromYaml(yaml, "old.yaml"));
+}
+
+#define EXPECT_MENTIONS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
+TEST(OlderNames, NeverHideASetting) {
+  std::set<std::string_view> names;
+  for (const OlderName& row : olderNames()) {
+    EXPECT_FALSE(isSetting(row.name)) << row.name;
+    EXPECT_EQ(row.name.find('_'), std::string_view::npos) << row.name;
+    EXPECT_TRUE(names.insert(row.name).second) << row.name << " stands in the table twice";
+    EXPECT_TRUE(row.setting.empty() || row.setting == kJobDirectory || isSetting(row.setting)) << row.name;
+    const bool needsText = row.kind == OlderName::Kind::Accepted || row.kind == OlderName::Kind::Noted;
+    EXPECT_EQ(needsText, !row.text.empty()) << row.name;
+    EXPECT_EQ(findOlderName(row.name), &row);
+  }
+  EXPECT_EQ(findOlderName("batch-size"), nullptr);
+}
+
+TEST(OlderNames, AreSettingsOfToday) {
+  const struct {
+    const char *name, *value, *setting, *today;
+  } cases[] = {{"checkpoint-num-steps", "500", "checkpoint-every", "500"},
+               {"batch-num", "96", "train-steps", "96"},
+               {"train-batch-size", "64", "batch-size", "64"},
+               {"learning-rate", "0.1", "lr", "0.1"},
+               {"num-intra-threads", "4", "threads", "4"},
+               {"work-dir", "w", "job-dir", "w"},
+               {"model-dir", "m", "job-dir", "m"},
+               {"log-dir", "l", "job-dir", "l"},
+               {"weights-dir", "x", "job-dir", "x"},
+               {"num-layers", "44", "network", "resnet44"},
+               {"use-distortion-for-training", "True", "transforms", "pad-crop:4,flip"},
+               {"use-distortion-for-training", "false", "transforms", "none"},
+               {"n-epochs", "70", "epochs", "70"},
+               {"lr-step", "20,40,60", "schedule", "piecewise:20=0.1,40=0.01,60=0.001"},
+               {"use-nesterov-momentum", "true", "optimizer", "nesterov"},
+               {"use-nesterov-momentum", "false", "optimizer", "momentum"},
+               {"use-momentum", "false", "optimizer", "sgd"},
+               {"name", "alexnet", "network", "alexnet-lrn"},
+               {"name", "vggnet", "network", "vgg16"},
+               {"name", "googlenet", "network", "googlenet"},
+               {"image-mean", "img_mean", "normalize", "mean-image"},
+               {"image-mean", "RGB_mean", "normalize", "dataset"},
+               {"input-width", "227", "image-size", "227"},
+               {"n-softmax-out", "10", "classes", "10"}};
+  for (const auto& c : cases) {
+    const Outcome outcome = translate({{c.name, c.value}});
+    EXPECT_EQ(outcome.given, (GivenSettings{{c.setting, {c.today}}})) << c.name;
+    EXPECT_TRUE(outcome.notes.empty()) << c.name;
+  }
+}
+
+TEST(OlderNames, WhatIsHereAlreadyIsAcceptedInSilence) {
+  for (const auto& [name, value] :
+       std::vector<std::pair<std::string, std::string>>{{"sync-rule", "BSP"},
+                                                        {"sync", "true"},
+                                                        {"num-gpus", "0"},
+                                                        {"mode", "1dev"},
+                                                        {"lr-policy", "step"},
+                                                        {"avg-freq", "1"},
+                                                        {"train-mode", "cdd"},
+                                                        {"variable-strategy", "CPU"},
+                                                        {"eval", "False"}}) {
+    const Outcome outcome = translate({{name, value}});
+    EXPECT_TRUE(outcome.given.empty() && outcome.notes.empty()) << name;
+  }
+}
+
+TEST(OlderNames, WhatIsNotHereIsRefusedWithASentence) {
+  const struct {
+    const char *name, *value, *sentence;
+  } cases[] = {{"sync-rule", "EASGD", "--sync-rule EASGD is not possible yet"},
+               {"sync-rule", "GOSGD", "--sync-rule GOSGD is not possible yet"},
+               {"sync", "false", "--sync false is not possible yet"},
+               {"num-gpus", "2", "--num-gpus 2 is not possible"},
+               {"mode", "4dev-model", "--mode 4dev-model is not possible yet"},
+               {"lr-policy", "auto", "--lr-policy auto is not possible yet"},
+               {"avg-freq", "10", "--avg-freq 10 is not possible yet"},
+               {"ps-hosts", "a:1", "--ps-hosts a:1 is not possible yet"},
+               {"eval", "true", "--eval is a command of its own: cohort eval"},
+               {"num-layers", "many", "--num-layers many is no number"},
+               {"train-batch-size", "ten", "--train-batch-size takes a whole number, not 'ten'"},
+               {"use-nesterov-momentum", "2", "--use-nesterov-momentum 2 is neither"},
+               {"name", "cnncifar10", "--name cnncifar10 is no network here"},
+               {"dir-head", "/x", "--dir-head /x needs prepared files"},
+               {"lr-step", "often", "An epoch of the schedule"}};
+  for (const auto& c : cases) {
+    const std::string error = errorOf([&] { translate({{c.name, c.value}}); });
+    EXPECT_EQ(error.substr(0, std::string(c.sentence).size()), c.sentence) << error;
+  }
+}
+
+TEST(OlderNames, WhatChangesNothingIsSaid) {
+  for (const char* name :
+       {"eval-batch-size", "redirect-outerr", "num-inter-threads", "snapshot-freq", "fp"}) {
+    const Outcome outcome = translate({{name, "32"}});
+    EXPECT_TRUE(outcome.given.empty()) << name;
+    ASSERT_EQ(outcome.notes.size(), 1U) << name;
+    EXPECT_EQ(outcome.notes[0].find(std::string("--") + name + " has no effect: "), 0U) << outcome.notes[0];
+  }
+}
+
+TEST(OlderNames, TwoNamesForOneSettingMustAgree) {
+  EXPECT_EQ(translate({{"work-dir", "a"}, {"model-dir", "a"}}).given, (GivenSettings{{"job-dir", {"a"}}}));
+  EXPECT_EQ(errorOf([] {
+              translate({{"work-dir", "a"}, {"model-dir", "b"}});
+            }),
+            "--model-dir b is job-dir b here, but that is a already; give one of them");
+  EXPECT_MENTIONS(errorOf([] {
+                    translate({{"num-layers", "8"}}, {{"network", {"alexnet"}}});
+                  }),
+                  "alexnet already");
+  EXPECT_MENTIONS(errorOf([] {
+                    translate({{"input-width", "227"}, {"input-height", "224"}});
+                  }),
+                  "227 already");
+  EXPECT_MENTIONS(errorOf([] {
+                    translate({{"use-momentum", "no"}, {"use-nesterov-momentum", "yes"}});
+                  }),
+                  "needs use_momentum");
+  EXPECT_EQ(
+      translate({{"use-momentum", "yes"}, {"use-nesterov-momentum", "yes"}}).given.at("optimizer").back(),
+      "nesterov");
+  EXPECT_MENTIONS(errorOf([] {
+                    translate({{"rand-crop", "yes"}}, {{"transforms", {"flip"}}});
+                  }),
+                  "given too");
+  EXPECT_MENTIONS(errorOf([] {
+                    translate({{"print-info-every", "5120"}}, {{"log-every", {"3"}}});
+                  }),
+                  "given too");
+}
+
+TEST(OlderNames, SomeWaitForTheNetworkAndTheBatch) {
+  EXPECT_EQ(resolve("print_info_every: 5120\nbatch_size: 128\n").logEvery, 40);
+  EXPECT_EQ(resolve("print_info_every: 10\nbatch_size: 128\n").logEvery, 1);
+  EXPECT_EQ(resolve("name: googlenet\nrand_crop: True\n").transforms, "resize:256,random-crop:224,flip");
+  EXPECT_EQ(resolve("name: alexnet\nrand_crop: False\n").transforms, "resize:256,center-crop:227");
+  EXPECT_EQ(resolve("num_layers: 20\nbatch_norm_decay: 0.997\nbatch_norm_epsilon: 1e-5\n").network,
+            "resnet20");
+  EXPECT_MENTIONS(errorOf([] { resolve("num_layers: 20\nbatch_norm_decay: 0.9\n"); }),
+                  "old.yaml:2:1: batch_norm_decay 0.9 is not possible yet: it is 0.997 in resnet20");
+  EXPECT_MENTIONS(errorOf([] { resolve("network: alexnet\nbatch_norm_epsilon: 1e-5\n"); }),
+                  "alexnet has no batch normalisation");
+  EXPECT_MENTIONS(errorOf([] { resolve("batch_norm_epsilon: x\n"); }), "is no number");
+}
+
+TEST(OlderNames, AFlagAboveAFileReplacesWhatTheFileSaid) {
+  const std::vector<GivenSettings> layers{
+      settingsFromYaml("print_info_every: 5120\nrand_crop: yes\nlearning_rate: 3\n", "old.yaml"),
+      {{"log-every", {"7"}}, {"transforms", {"flip"}}, {"lr", {"4"}}}};
+  const RunConfig config = resolveLayers(builtinNetworks(), std::nullopt, layers);
+  EXPECT_EQ(config.logEvery, 7);
+  EXPECT_EQ(config.transforms, "flip");
+  EXPECT_EQ(config.learningRate, 4);
+}
+
+TEST(OlderNames, AnMpiTrainersWholeFileIsRead) {
+  std::vector<std::string> notes;
+  const GivenSettings given = settingsFromYaml(R"(
+name: alexnet
+sync_rule: BSP
+sync_start: True
+avg_freq: 1
+train_mode: cdd
+fp: 32
+para_load: True
+print_info_every: 5120
+snapshot_freq: 2
+shuffle: True
+rand_crop: True
+weight_init_seed: 23455
+n_epochs: 70
+learning_rate: 0.01
+lr_policy: step
+lr_step: [20, 40, 60]
+weight_decay: 0.0005
+momentum: 0.9
+use_momentum: True
+use_nesterov_momentum: False
+resume_train: False
+load_epoch: 20
+batch_size: 256
+)",
+                                               "config.yaml", &notes);
+  const RunConfig config = resolveConfig(builtinNetworks(), std::nullopt, given);
+  EXPECT_EQ(config.network, "alexnet-lrn");
+  EXPECT_EQ(config.optimizer, "momentum");
+  EXPECT_EQ(config.momentum, 0.9);
+  EXPECT_EQ(config.learningRate, 0.01);
+  EXPECT_EQ(config.schedule, "piecewise:20=0.1,40=0.01,60=0.001");
+  EXPECT_EQ(config.epochs, 70);
+  EXPECT_EQ(config.trainSteps, 0);
+  EXPECT_EQ(config.seed, 23455U);
+  EXPECT_EQ(config.logEvery, 20);
+  EXPECT_EQ(config.transforms, "resize:256,random-crop:227,flip");
+  EXPECT_EQ(notes.size(), 5U) << "sync_start, fp, para_load, snapshot_freq, load_epoch";
+  for (const std::string& note : notes) EXPECT_EQ(note.find("config.yaml:"), 0U) << note;
+}
+
+TEST(OlderNames, ANewRunIsNotBegunWhereOneIs) {
+  const std::string stored = toYaml(resolve("seed: 1"));
+  EXPECT_NO_THROW(resolve("resume_train: True", stored));
+  EXPECT_NO_THROW(resolve("resume_train: False"));
+  EXPECT_MENTIONS(errorOf([&] { resolve("resume_train: False", stored); }), "resume_train is false");
+  EXPECT_MENTIONS(errorOf([] { resolve("resume_train: True\nload_epoch: 3"); }), "newest checkpoint");
+}
+
+TEST(OlderNames, FakeDataIsSynthetic) {
+  EXPECT_EQ(resolve("dataset: fake_data").dataset, "synthetic");
+  EXPECT_EQ(todaysValue("network", "fake_data"), "fake_data");
+}
+
+TEST(OlderNames, PlacesInACloudAreRefused) {
+  for (const char* text : {"gs://bucket", "s3://bucket/x", "data-dir=gs://b", "hdfs://n/x"}) {
+    EXPECT_MENTIONS(errorOf([&] { refuseRemotePath(text); }), text);
+  }
+  for (const char* text : {"", "/data/gs:/x", "gs", "folder"}) EXPECT_NO_THROW(refuseRemotePath(text));
+}
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,163 @@
+// From a recipe and layers of given settings to one configuration.
+#include <algorithm>
+#include <concepts>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "train/config_file.h"
+#include "train/older_names.h"
+#include "train/run_config.h"
+
+namespace cohort {
+namespace {
+
+struct ToText {
+  std::string operator()(const std::string& value) const { return value; }
+  std::string operator()(const std::vector<std::string>& value) const {
+    return fmt::format("{}", fmt::join(value, " "));
+  }
+  std::string operator()(const std::optional<double>& value) const {
+    return value ? fmt::format("{}", *value) : std::string(kDefaultValue);
+  }
+  template <class Number>
+  requires std::integral<Number> || std::floating_point<Number> std::string operator()(Number value) const {
+    return fmt::format("{}", value);
+  }
+};
+
+RunConfig fromRecipe(const Network& network) {
+  const Recipe& recipe = network.recipe;
+  RunConfig config;
+  config.network = network.name;
+  config.dataset = recipe.dataset;
+  config.imageSize = recipe.imageSize;
+  config.channels = recipe.channels;
+  config.classes = recipe.classes;
+  config.transforms = recipe.transforms;
+  config.normalize = recipe.normalize;
+  config.batchSize = recipe.batchSize;
+  config.grains = recipe.grains;
+  config.optimizer = recipe.optimizer;
+  config.learningRate = recipe.learningRate;
+  if (recipe.optimizer == "momentum" || recipe.optimizer == "nesterov") config.momentum = recipe.momentum;
+  config.weightDecay = recipe.weightDecay;
+  config.weightDecayFilter = recipe.weightDecayFilter;
+  config.paramRules = recipe.paramRules;
+  config.schedule = recipe.schedule;
+  config.averageDecay = recipe.averageDecay;
+  config.trainSteps = recipe.trainSteps;
+  return config;
+}
+
+// What is given is looked at one by one; a recipe of somebody's own network comes without that.
+void requireSizes(const RunConfig& recipe) {
+  if (recipe.batchSize >= 1 && recipe.grains >= 1 && recipe.imageSize >= 1) return;
+  throw UsageError(
+      fmt::format("the recipe of {} needs a batch size, a number of grains and an image size of at least 1",
+                  recipe.network));
+}
+
+// A batch size, and the grains that were chosen with it.
+struct Cut {
+  std::int64_t batch = 0;
+  std::int64_t grains = 0;
+};
+
+void applyLayer(RunConfig& config, Cut& cut, const GivenSettings& layer) {
+  // A length replaces every length from below: '--epochs 3' alone is three epochs, not the recipe's steps.
+  if (layer.contains("train-steps") || layer.contains("epochs") || layer.contains("max-time")) {
+    config.trainSteps = 0;
+    config.epochs = 0;
+    config.maxTime = 0;
+  }
+  // Another optimizer does not inherit a momentum that was meant for the one below.
+  const auto optimizer = layer.find("optimizer");
+  if (optimizer != layer.end() && optimizer->second.back() != config.optimizer) config.momentum.reset();
+  // Who chooses other transforms means the size that they make.
+  if (layer.contains("transforms") && !layer.contains("image-size")) config.imageSize = 0;
+  applySettings(config, layer);
+  if (layer.contains("grains")) cut = {config.batchSize, config.grains};
+}
+
+// What a recipe says of images means nothing to computed samples.
+void forgetImages(RunConfig& config, const Recipe& recipe) {
+  if (config.dataset != "synthetic") return;
+  if (config.transforms == recipe.transforms) config.transforms.clear();
+  if (config.normalize == recipe.normalize) config.normalize.clear();
+}
+
+// Grains for another batch than the one they were chosen with: as many for a smaller one, grains of the same size for a
+// larger one (they are as fast as kernels get, and more of them let more cores and workers share the step); the largest
+// number up to that which divides the batch.
+std::int64_t grainsFor(std::int64_t batch, const Cut& cut) {
+  if (batch == cut.batch) return cut.grains;
+  std::int64_t grains = std::max(cut.grains, cut.grains * batch / cut.batch);
+  while (grains > 1 && batch % grains != 0) --grains;
+  return grains;
+}
+
+void refuseChanges(const RunConfig& stored, const RunConfig& wanted) {
+  std::map<std::string, std::string, std::less<>> before;
+  visitSettings(stored,
+                [&](const Setting& setting, const auto& field) { before[setting.name] = ToText{}(field); });
+  visitSettings(wanted, [&](const Setting& setting, const auto& field) {
+    const std::string now = ToText{}(field);
+    if (setting.defining && now != before[setting.name]) {
+      throw UsageError(fmt::format(
+          "this job directory was started with --{} {}, not {}; give the old value, or another --job-dir",
+          setting.name, before[setting.name], now));
+    }
+  });
+}
+
+void requireDivision(const RunConfig& config) {
+  if (config.batchSize % config.grains == 0) return;
+  std::vector<std::int64_t> divisors;
+  for (std::int64_t d = 1; d <= std::min<std::int64_t>(config.batchSize, 64); ++d) {
+    if (config.batchSize % d == 0) divisors.push_back(d);
+  }
+  throw UsageError(fmt::format(
+      "a batch of {} does not divide into {} grains; --grains {} would, or --batch-size {}", config.batchSize,
+      config.grains, fmt::join(divisors, ", "), (config.batchSize / config.grains + 1) * config.grains));
+}
+
+// The network of the last layer that names one.
+std::string networkOf(std::span<const GivenSettings> layers) {
+  std::string name = RunConfig{}.network;
+  for (const GivenSettings& layer : layers) {
+    const auto found = layer.find("network");
+    if (found != layer.end()) name = found->second.back();
+  }
+  return name;
+}
+
+}  // namespace
+
+RunConfig resolveLayers(const NetworkRegistry& networks, const std::optional<std::string>& stored,
+                        std::span<const GivenSettings> layers) {
+  GivenSettings below;
+  if (stored) below = settingsFromYaml(*stored, "the job directory's config.yaml");
+  const Network network = networks.find(networkOf(stored ? std::span(&below, 1) : layers));
+  RunConfig config = fromRecipe(network);
+  Cut cut{config.batchSize, config.grains};
+  requireSizes(config);
+  applyLayer(config, cut, below);
+  config.grains = grainsFor(config.batchSize, cut);
+  const RunConfig before = config;
+  for (const GivenSettings& layer : layers) applyLayer(config, cut, layer);
+  config.grains = grainsFor(config.batchSize, cut);
+  applyOlderNames(layers, network, stored.has_value(), config);
+  forgetImages(config, network.recipe);
+  if (stored) refuseChanges(before, config);
+  requireDivision(config);
+  return config;
+}
+
+RunConfig resolveConfig(const NetworkRegistry& networks, const std::optional<std::string>& stored,
+                        const GivenSettings& given) {
+  return resolveLayers(networks, stored, std::span(&given, 1));
+}
+
+}  // namespace cohort
