@@ -7,6 +7,10 @@
 #include "models/network.h"
 #include "train/run_config.h"
 
+namespace CLI {
+class App;
+}
+
 namespace cohort {
 
 struct TrainArguments {
@@ -30,5 +34,8 @@ struct DescribeArguments {
 int trainCommand(const NetworkRegistry& networks, const TrainArguments& arguments);
 int evaluateCommand(const NetworkRegistry& networks, const EvaluateArguments& arguments);
 int describeCommand(const NetworkRegistry& networks, const DescribeArguments& arguments);
+
+// `cohort data …` with its subcommands; the one that runs sets `exitCode`.
+void addDataCommands(CLI::App& app, int& exitCode);
 
 }  // namespace cohort
