@@ -97,7 +97,7 @@ void addFetch(CLI::App& data, int& exitCode) {
       ->type_name("DIR");
   command
       ->add_option("--from", request->from,
-                   "a mirror's folder (http://, https:// or file://) instead of the set's home")
+                   "a mirror's folder (http://, https://, file://), not the set's home")
       ->type_name("URL");
   command->footer(
       "Where the home cannot be reached, packages of Debian and npm are asked. The same command goes on "
