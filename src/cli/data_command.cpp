@@ -95,14 +95,11 @@ void addFetch(CLI::App& data, int& exitCode) {
   command->add_option("dataset", request->dataset, names)->type_name("NAME")->required();
   command->add_option("--to", request->directory, "the folder for its files (default: data/NAME)")
       ->type_name("DIR");
-  command
-      ->add_option("--from", request->from,
-                   "a mirror's folder (http://, https://, file://), not the set's home")
+  command->add_option("--from", request->from, "take them from this folder (http, https or file), a mirror")
       ->type_name("URL");
   command->footer(
-      "Where the home cannot be reached, packages of Debian and npm are asked. The same command goes on "
-      "where\n"
-      "it was stopped, and does nothing where all is there.");
+      "Where the home cannot be reached, packages of Debian and npm are asked. The same command goes on\n"
+      "where it was stopped, and does nothing where all is there.");
   command->callback([request, &exitCode] { exitCode = fetchCommand(*request); });
 }
 
