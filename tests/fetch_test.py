@@ -151,7 +151,9 @@ class Fetching(unittest.TestCase):
         """A fetch of which the large file's first `size` bytes have come, and no more will."""
         self.mirror.hold = {LARGE: size}
         process = subprocess.Popen(self.command(), cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   # Whoever starts this test in the background may ignore it.
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         self.addCleanup(lambda: (process.kill(), process.wait()))
         part = self.to / ".fetch" / (LARGE + ".part")
         end = time.monotonic() + LIMIT
@@ -245,7 +247,9 @@ class Server(Fetching):
 
 class Stopped(Fetching):
     def test_by_a_kill_goes_on_where_it_was(self):
-        self.started(3_000_000).kill()
+        process = self.started(3_000_000)
+        process.kill()
+        process.wait()  # until then it has the lock
         self.assertEqual(self.present(), [f".fetch/{LARGE}.part"])
         self.mirror.release.set()
         self.mirror.hold = {}

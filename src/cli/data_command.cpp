@@ -1,9 +1,9 @@
 // cohort data …: what is done with datasets before training. A new subcommand is one function here, called by
 // addDataCommands.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -25,17 +25,20 @@ using Clock = std::chrono::steady_clock;
 // One live line for the bytes on a terminal, plain lines elsewhere.
 class FetchLines : public FetchObserver {
  public:
-  explicit FetchLines(Console& console, bool live) : console_(console), live_(live) {}
+  FetchLines(Console& console, bool live) : console_(console), live_(live) {}
   ~FetchLines() override { clear(); }
   FetchLines(const FetchLines&) = delete;
   FetchLines& operator=(const FetchLines&) = delete;
 
-  void trying(const std::string& source) override { print("fetching " + source); }
+  void trying(const std::string& source) override {
+    print("fetching " + source);
+    if (!live_) shown_ = Clock::now();
+  }
   void transferred(const std::string& file, std::uint64_t bytes, std::uint64_t total) override {
     const Clock::time_point now = Clock::now();
     const bool last = total > 0 && bytes == total;
-    if (!last && shown_ && now - *shown_ < (live_ ? kLiveEvery : kPlainEvery)) return;
-    shown_ = last ? std::nullopt : std::optional(now);  // the next file shows itself at once
+    if (!last && now - shown_ < (live_ ? kLiveEvery : kPlainEvery)) return;
+    shown_ = now;
     const std::string of = total == 0 ? "" : fmt::format(" of {}", bytesText(static_cast<double>(total)));
     const std::string text = fmt::format("  {}: {}{}", file, bytesText(static_cast<double>(bytes)), of);
     if (live_ && !last) {
@@ -47,6 +50,10 @@ class FetchLines : public FetchObserver {
   void unpacking(const std::string& file) override { print(fmt::format("  unpacking {}", file)); }
   void unavailable(const std::string& source, const std::string& reason) override {
     print(fmt::format("{} cannot be used: {}", source, reason));
+  }
+  void print(const std::string& text) {
+    clear();
+    console_.print(text);
   }
 
  private:
@@ -65,15 +72,10 @@ class FetchLines : public FetchObserver {
     if (lineShown_) std::fputs("\r\033[K", stdout);
     lineShown_ = false;
   }
-  void print(const std::string& text) {
-    clear();
-    console_.print(text);
-  }
-
   Console& console_;
   bool live_;
   bool lineShown_ = false;
-  std::optional<Clock::time_point> shown_;  // when the last line of this file was
+  Clock::time_point shown_;  // when the last line was
 };
 
 int fetchCommand(const FetchRequest& request) {
@@ -81,8 +83,8 @@ int fetchCommand(const FetchRequest& request) {
   Console console(stdout, live);
   FetchLines lines(console, live);
   const FetchResult result = fetchDataset(request, lines);
-  console.print(fmt::format("{} is complete in {}{}", request.dataset, result.directory.string(),
-                            result.wasComplete ? " already" : ""));
+  lines.print(fmt::format("{} is complete in {}{}", request.dataset, result.directory.string(),
+                          result.wasComplete ? " already" : ""));
   return kSuccess;
 }
 

@@ -45,7 +45,7 @@ TEST(Contents, ThatAreShortLongOrDifferentAreFaults) {
   };
   EXPECT_EQ(fault(contents.substr(1)), "it holds 999 bytes instead of 1000");
   EXPECT_EQ(fault(contents + "x"), "it holds more than 1000 bytes");
-  EXPECT_EQ(fault(gzipped(std::string(100'000'000, 'x'))), "it holds more than 1000 bytes");
+  EXPECT_EQ(fault(gzipped(std::string(5'000'000, 'x'))), "it holds more than 1000 bytes");
   EXPECT_EQ(fault(""), "it holds 0 bytes instead of 1000");
   std::string other = contents;
   other[500] ^= 1;

@@ -1,5 +1,6 @@
 #include "fetch/fetch.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 
@@ -33,14 +34,18 @@ class Told : public FetchObserver {
 
 // A home that is a folder, the folder to fetch into, and programs that stand for those in PATH.
 class Fetch : public testing::Test {
- protected:
-  Fetch() : path_(std::getenv("PATH")) {
+ public:
+  Fetch() {
+    if (const char* const path = std::getenv("PATH")) path_ = path;
     fs::create_directory(home());
     fs::create_directory(programs());
     ::setenv("PATH", fmt::format("{}:{}", programs().string(), path_).c_str(), 1);
   }
   ~Fetch() override { ::setenv("PATH", path_.c_str(), 1); }
+  Fetch(const Fetch&) = delete;
+  Fetch& operator=(const Fetch&) = delete;
 
+ protected:
   fs::path home() const { return folder_ / "home"; }
   fs::path to() const { return folder_ / "to"; }
   fs::path programs() const { return folder_ / "bin"; }
@@ -222,6 +227,9 @@ TEST_F(Fetch, UnpacksClassFoldersWhole) {
   writeTestFile(home() / "packed.tgz", archive);
   DatasetRecipe recipe = archiveSet(archive);
   recipe.classes = {{"rose", 2}, {"tulip", 1}};
+  // A killed call was unpacking something else.
+  fs::create_directories(to() / ".fetch" / "rose");
+  writeTestFile(to() / ".fetch" / "rose" / "0.jpg", "x");
   fetch(recipe);
   EXPECT_EQ(files(), (std::map<std::string, std::string>{
                          {"rose/1.jpg", "r1"}, {"rose/2.jpg", "r2"}, {"tulip/1.jpg", "t1"}}));
