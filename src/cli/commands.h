@@ -9,6 +9,10 @@
 #include "train/run.h"
 #include "train/run_config.h"
 
+namespace CLI {
+class App;
+}
+
 namespace cohort {
 
 struct TrainArguments {
@@ -34,5 +38,8 @@ struct DescribeArguments {
 int trainCommand(const RunContext& context, const TrainArguments& arguments);
 int evaluateCommand(const RunContext& context, const EvaluateArguments& arguments);
 int describeCommand(const RunContext& context, const DescribeArguments& arguments);
+
+// `cohort data …` with its subcommands; the one that runs sets `exitCode`.
+void addDataCommands(CLI::App& app, int& exitCode);
 
 }  // namespace cohort

@@ -36,18 +36,22 @@ std::string nearestFlag(const CLI::App& command, const std::string& wrong) {
 // CLI11's message, with the nearest flag where one is unknown.
 std::string parseMessage(const CLI::App& app, const CLI::ParseError& error) {
   for (const CLI::App* command : app.get_subcommands()) {
+    std::string name = command->get_name();
+    for (; !command->get_subcommands().empty(); name += " " + command->get_name()) {
+      command = command->get_subcommands().front();
+    }
     const std::vector<std::string> rest = command->remaining();
     if (rest.empty()) continue;
     const std::string wrong = rest.front().substr(0, rest.front().find('='));
     const std::string nearest = nearestFlag(*command, wrong);
-    return fmt::format("cohort {} does not know {}{}", command->get_name(), wrong,
-                       nearest.empty() ? fmt::format("; see cohort {} --help", command->get_name())
+    return fmt::format("cohort {} does not know {}{}", name, wrong,
+                       nearest.empty() ? fmt::format("; see cohort {} --help", name)
                                        : fmt::format("; did you mean {}?", nearest));
   }
   if (app.get_subcommands().empty()) {
     const std::vector<std::string> rest = app.remaining();
     return fmt::format(
-        "{} is train, eval or describe (see cohort --help)",
+        "{} is train, eval, describe, data, report or study (see cohort --help)",
         rest.empty() ? "the first word after cohort" : fmt::format("'{}' is no command: it", rest[0]));
   }
   return error.what();
@@ -139,6 +143,8 @@ Parser::Parser(const RunContext& context) {
     describe.layers = describeOptions.layers(describe.notes);
     exitCode = describeCommand(context, describe);
   });
+
+  addDataCommands(app, exitCode);
 }
 
 }  // namespace
