@@ -13,9 +13,9 @@ namespace cohort {
 struct SplitInfo {
   Split split = Split::Train;
   std::int64_t images = 0;
-  std::vector<std::int64_t> perClass;  // by label
-  SampleShape smallest;                // of all images: the smallest height and the smallest width
-  SampleShape largest;
+  std::vector<std::int64_t> perClass{};  // by label
+  SampleShape smallest{};                // of all images: the smallest height and the smallest width
+  SampleShape largest{};
 };
 
 struct ImagesInfo {

@@ -169,7 +169,6 @@ constexpr OlderName kNames[] = {
     {.name = "print-freq", .kind = Kind::Noted, .text = "print_info_every or --log-every says how often"},
     {.name = "print-train-error", .kind = Kind::Noted, .text = "the loss is always told", .isSwitch = true},
     {.name = "flag-top-5", .kind = Kind::Noted, .text = "top-1 and top-5 are always told", .isSwitch = true},
-    {.name = "verbose", .kind = Kind::Noted, .text = "what is told is always the same", .isSwitch = true},
     {.name = "snapshot-freq",
      .kind = Kind::Noted,
      .text = "it counts epochs; --checkpoint-every takes steps or a time"},
