@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "models/network.h"
 #include "train/run_config.h"
@@ -27,8 +28,15 @@ struct DescribeArguments {
   bool list = false;
 };
 
+struct ReportArguments {
+  std::vector<std::string> runs;  // job directories
+  std::string output = "report.html";
+  std::string svgDirectory;
+};
+
 int trainCommand(const NetworkRegistry& networks, const TrainArguments& arguments);
 int evaluateCommand(const NetworkRegistry& networks, const EvaluateArguments& arguments);
 int describeCommand(const NetworkRegistry& networks, const DescribeArguments& arguments);
+int reportCommand(const ReportArguments& arguments);
 
 }  // namespace cohort

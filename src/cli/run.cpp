@@ -67,7 +67,7 @@ std::string parseMessage(const CLI::App& app, const CLI::ParseError& error) {
   if (app.get_subcommands().empty()) {
     const std::vector<std::string> rest = app.remaining();
     return fmt::format(
-        "{} is train, eval or describe (see cohort --help)",
+        "{} is train, eval, describe or report (see cohort --help)",
         rest.empty() ? "the first word after cohort" : fmt::format("'{}' is no command: it", rest[0]));
   }
   return error.what();
@@ -86,6 +86,7 @@ struct Parser {
   TrainArguments train;
   EvaluateArguments evaluate;
   DescribeArguments describe;
+  ReportArguments report;
   int exitCode = kSuccess;
 };
 
@@ -124,6 +125,13 @@ Parser::Parser(const NetworkRegistry& networks) {
            name == "batch-size" || name == "grains" || name == "isa";
   });
   command->callback([this, &networks] { exitCode = describeCommand(networks, describe); });
+
+  command = app.add_subcommand("report", "Curves, speed and settings of runs as one HTML page");
+  command->add_option("runs", report.runs, "the runs' folders")->type_name("RUN...")->required();
+  command->add_option("-o,--output", report.output, "the page")->type_name("FILE")->capture_default_str();
+  command->add_option("--svg", report.svgDirectory, "write the charts here too, one file each")
+      ->type_name("DIR");
+  command->callback([this] { exitCode = reportCommand(report); });
 }
 
 }  // namespace
