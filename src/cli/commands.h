@@ -35,9 +35,16 @@ struct DescribeArguments {
   bool list = false;
 };
 
+struct ReportArguments {
+  std::vector<std::string> runs;  // job directories
+  std::string output = "report.html";
+  std::string svgDirectory;
+};
+
 int trainCommand(const RunContext& context, const TrainArguments& arguments);
 int evaluateCommand(const RunContext& context, const EvaluateArguments& arguments);
 int describeCommand(const RunContext& context, const DescribeArguments& arguments);
+int reportCommand(const ReportArguments& arguments);
 
 // `cohort data …` with its subcommands; the one that runs sets `exitCode`.
 void addDataCommands(CLI::App& app, int& exitCode);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -108,7 +109,7 @@ class Plot {
 
   static double totalHeight(const ChartOptions& options, double top) {
     if (options.height > 0) return options.height;
-    return std::clamp(options.width * 0.5, 190.0, 420.0) + top;
+    return std::clamp(options.width * 0.5, 230.0, 420.0) + top;
   }
 
   bool empty() const { return ranges_.x.empty; }
@@ -189,21 +190,32 @@ struct Line {
   double width = 2;
   double opacity = 1;
   std::string dashes = {};
-  double column = 1;
-  int decimals = 2;
+  std::string caps = "round";
 };
 
 // Clipped to the plot by an <svg> of its size: that needs no id, which would have to be unique on a page.
-std::string lineElement(const Plot& plot, const std::vector<ChartPoint>& points, int colour,
-                        const Line& line) {
-  const std::string path = pathData(thinned(plot.pixels(points), line.column), line.decimals);
+std::string lineElement(const Plot& plot, const std::string& path, int colour, const Line& line) {
   if (path.empty()) return {};
   return fmt::format(
-      R"(<svg width="{}" height="{}"><path class="stroke {}" fill="none" stroke="{}" stroke-width="{}"{}{} stroke-linejoin="round" stroke-linecap="round" d="{}"/></svg>)",
+      R"(<svg width="{}" height="{}"><path class="stroke {}" fill="none" stroke="{}" stroke-width="{}"{}{} stroke-linejoin="round" stroke-linecap="{}" d="{}"/></svg>)",
       numberText(plot.width(), 1), numberText(plot.height(), 1), line.opacity < 1 ? "faint" : "curve",
       seriesColour(colour), numberText(line.width, 2),
       line.opacity < 1 ? fmt::format(R"( stroke-opacity="{}")", numberText(line.opacity, 2)) : "",
-      line.dashes.empty() ? "" : fmt::format(R"( stroke-dasharray="{}")", line.dashes), path);
+      line.dashes.empty() ? "" : fmt::format(R"( stroke-dasharray="{}")", line.dashes), line.caps, path);
+}
+
+// How a series' line is drawn. Runs that compute the same bits have the same curve: the `copy`-th of them has gaps, through
+// which those below show.
+Line lineStyle(const Drawn& drawn, int copy) {
+  const bool dotted = drawn.series->style == Series::Style::DottedPoints;
+  Line line;
+  if (dotted) line = {.width = 1.5, .dashes = "1 4"};
+  if (!dotted && drawn.colour >= kChartColours) line.dashes = "6 4";
+  if (copy > 0) {
+    line.dashes = dotted ? fmt::format("1 {}", 4 + 5 * copy) : fmt::format("9 {}", 9 * copy);
+    if (!dotted) line.caps = "butt";
+  }
+  return line;
 }
 
 std::string pointElements(const Plot& plot, const std::vector<ChartPoint>& points, int colour,
@@ -212,9 +224,9 @@ std::string pointElements(const Plot& plot, const std::vector<ChartPoint>& point
   for (const ChartPoint& pixel : plot.pixels(points)) {
     if (!std::isfinite(pixel.x) || !plot.inside(pixel)) continue;
     svg += fmt::format(
-        R"(<circle class="fill rim" cx="{}" cy="{}" r="{}" fill="{}" stroke="{}" stroke-width="1.5"/>)",
-        numberText(pixel.x, 2), numberText(pixel.y, 2), numberText(radius, 1), seriesColour(colour),
-        kSurface);
+        R"(<circle class="fill rim" cx="{}" cy="{}" r="{}" fill="{}" stroke="{}" stroke-width="{}"/>)",
+        numberText(pixel.x, 2), numberText(pixel.y, 2), numberText(radius, 1), seriesColour(colour), kSurface,
+        radius < 3 ? "1" : "1.5");
   }
   return svg;
 }
@@ -231,22 +243,24 @@ std::string seriesElements(const Plot& plot, const std::vector<Drawn>& all) {
   std::string faint;
   std::string lines;
   std::string points;
+  std::map<std::string, int> copies;
   for (const Drawn& drawn : all) {
     const auto& [series, curve, colour] = drawn;
     if (series->smoothed) {
-      faint += seriesElement(drawn, lineElement(plot, series->points, colour,
-                                                {.width = 1, .opacity = 0.28, .column = 1.5, .decimals = 1}));
+      const std::string path = pathData(thinned(plot.pixels(series->points), 1.5), 1);
+      faint += seriesElement(drawn, lineElement(plot, path, colour, {.width = 1, .opacity = 0.28}));
     }
-    const bool dashed = colour >= kChartColours;
-    if (series->style == Series::Style::Line) {
-      lines += seriesElement(drawn, lineElement(plot, curve, colour, {.dashes = dashed ? "6 4" : ""}));
-    } else if (series->style == Series::Style::DottedPoints) {
-      lines += seriesElement(drawn, lineElement(plot, curve, colour, {.width = 1.5, .dashes = "1 4"}));
+    const std::string path = pathData(thinned(plot.pixels(curve), 1), 2);
+    const int copy = copies[path]++;
+    if (series->style != Series::Style::Points) {
+      lines += seriesElement(drawn, lineElement(plot, path, colour, lineStyle(drawn, copy)));
     }
     const bool few = !series->smoothed && curve.size() <= kFewPoints;
     if (series->style != Series::Style::Line || few) {
       const bool small = curve.size() > 4 * kFewPoints || series->style == Series::Style::Line;
-      points += seriesElement(drawn, pointElements(plot, curve, colour, small ? 3 : 4));
+      // Copies are smaller: a ring of the point below stays.
+      points += seriesElement(
+          drawn, pointElements(plot, curve, colour, (small ? 3 : 4) - std::min(copy * 1.2, 2.4)));
     }
   }
   return fmt::format(R"svg(<g transform="translate({} {})">)svg", numberText(plot.left(), 1),
@@ -260,7 +274,7 @@ std::string lineChart(const LineChart& chart, const ChartOptions& options) {
   double top = 8;
   if (!chart.title.empty()) {
     body += textElement({.x = 2, .y = 18, .bold = true},
-                        shortenedTo(chart.title, kTitleSize, options.width - 4)) +
+                        shortenedTo(chart.title, kTitleSize * kBoldWidth, options.width - 4)) +
             "\n";
     top = 28;
   }

@@ -63,6 +63,7 @@ struct PieSlice {
 
 struct PieChart {
   std::string title = {};
+  std::string subtitle = {};
   std::string unit = {};  // of the values ("parameters"): shows them and their sum
   std::vector<PieSlice> slices = {};
 };

@@ -17,7 +17,9 @@ namespace {
 std::string titleElement(const std::string& title, double width, double& top) {
   if (title.empty()) return {};
   top += 26;
-  return textElement({.x = 2, .y = top - 8, .bold = true}, shortenedTo(title, kTitleSize, width - 4)) + "\n";
+  return textElement({.x = 2, .y = top - 8, .bold = true},
+                     shortenedTo(title, kTitleSize * kBoldWidth, width - 4)) +
+         "\n";
 }
 
 std::string percentText(double share) {
@@ -218,8 +220,13 @@ std::string pieChart(const PieChart& chart, const ChartOptions& options) {
   const std::vector<Slice> slices = slicesOf(chart);
   double top = 0;
   std::string body = titleElement(chart.title, options.width, top);
+  if (!chart.subtitle.empty()) {
+    const std::string text = shortenedTo(chart.subtitle, kFontSize, options.width - 4);
+    body += textElement({.x = 2, .y = top + 9, .muted = true}, text) + "\n";
+    top += 20;
+  }
   const bool beside = options.width >= 260;
-  const double radius = std::clamp(options.width * 0.2, 56.0, 96.0);
+  const double radius = std::clamp(options.width * (beside ? 0.2 : 0.33), 56.0, 96.0);
   const Circle circle{beside ? radius + 2 : options.width / 2.0, top + radius + 2, radius};
   double turn = 0;
   double sum = 0;
@@ -230,8 +237,8 @@ std::string pieChart(const PieChart& chart, const ChartOptions& options) {
   }
   const double rows = 22 * static_cast<double>(slices.size() + (chart.unit.empty() ? 0 : 1));
   const double left = beside ? 2 * radius + 24 : 4;
-  double y = beside ? std::max(top + 2, circle.y - rows / 2) : circle.y + radius + 12;
-  const PieTable table{left, std::min(options.width - 2.0, left + 230), !chart.unit.empty()};
+  double y = beside ? std::max(top + 2, circle.y - rows / 2) : circle.y + radius + 14;
+  const PieTable table{left, std::min(options.width - 4.0, left + 230), !chart.unit.empty()};
   for (const Slice& slice : slices) {
     body += table.row(slice, y);
     y += 22;

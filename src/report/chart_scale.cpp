@@ -105,6 +105,12 @@ void ValueRange::add(double value) {
 AxisScale::AxisScale(const Axis& axis, const ValueRange& values, double pixels, int wantedTicks, bool round)
     : log_(axis.log), pixels_(pixels) {
   chooseRange(axis, values);
+  // A line along an end would lose half of its width.
+  if (log_ && round) {
+    const double room = std::exp(0.03 * (std::log(high_) - std::log(low_)));
+    if (!axis.min) low_ = std::max(low_ / room, kSmallest);
+    if (!axis.max) high_ = std::min(high_ * room, kLargest);
+  }
   chooseTicks(axis, wantedTicks, round);
 }
 

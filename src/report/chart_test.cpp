@@ -199,10 +199,19 @@ TEST(LineChart, GivesSeriesOfOneNameOneColourAndOneEntry) {
 
 TEST(LineChart, DashesLinesWhoseColourWasUsedBefore) {
   LineChart chart;
-  for (int i = 0; i <= kChartColours; ++i) chart.series.push_back(ramp("run " + std::to_string(i)));
+  for (int i = 0; i <= kChartColours; ++i) chart.series.push_back(ramp("run " + std::to_string(i), 50 + i));
   const std::string svg = toSvg(chart);
   EXPECT_EQ(count(svg, R"(stroke-dasharray="6 4")"), 1u);
   EXPECT_EQ(count(svg, R"(class="series c0")"), 2u);
+}
+
+TEST(LineChart, LetsEqualCurvesShowThroughEachOther) {
+  const std::string svg = toSvg(LineChart{.series = {ramp("a"), ramp("b"), ramp("c"), ramp("d", 40)}});
+  EXPECT_EQ(matches(svg, R"re(<path class="stroke curve"[^>]* stroke-dasharray="([^"]*)")re"),
+            (std::vector<std::string>{"9 9", "9 18"}));
+  const std::string points = toSvg(LineChart{.series = {ramp("a", 1), ramp("b", 1)}});
+  EXPECT_EQ(matches(points, R"re(<circle class="fill rim"[^>]* r="([^"]*)")re"),
+            (std::vector<std::string>{"3", "1.8"}));
 }
 
 TEST(LineChart, ShowsThePointsOfShortSeries) {

@@ -110,7 +110,7 @@ std::string numberText(double value, int decimals) {
 std::string shortNumber(double value) {
   if (!std::isfinite(value)) return "–";
   const double size = std::abs(value);
-  if (size != 0 && (size < 1e-4 || size >= 1e15)) return fmt::format("{:.2e}", value);
+  if (size != 0 && (size < 1e-4 || size >= 1e15)) return fmt::format("{:.3g}", value);
   constexpr std::array<std::string_view, 5> kSuffixes = {"", "k", "M", "G", "T"};
   std::size_t suffix = 0;
   double scaled = value;

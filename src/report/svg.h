@@ -26,7 +26,8 @@ std::string shortenedTo(std::string_view text, double fontSize, double width);
 
 inline constexpr double kFontSize = 12;
 inline constexpr double kTitleSize = 14;
-inline constexpr int kMargin = 14;  // around a picture that is a file of its own
+inline constexpr double kBoldWidth = 1.16;  // bold text is about so much wider
+inline constexpr int kMargin = 14;          // around a picture that is a file of its own
 
 // The light colours, for attributes. `index` may be any number from 0 on.
 std::string_view seriesColour(int index);
