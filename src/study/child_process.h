@@ -1,0 +1,37 @@
+// A program that runs beside this one: its own process, without a shell. Private to study.
+//
+// Used by the thread that made it, and that thread must live as long as the child should: the kernel sends the child a
+// SIGTERM when it ends, however it ends.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace cohort {
+
+class ChildProcess {
+ public:
+  // Starts `program` with `arguments` (the first is its name). It reads nothing, what it prints is added to `output`, no
+  // signal is blocked in it, and those of a terminal do not reach it: this process passes them on. IoError where it cannot be started.
+  ChildProcess(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+               const std::filesystem::path& output);
+  // Ends it where it still runs, and waits for that.
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  // Its exit code, or 128 + the signal that ended it; nothing while it runs. Returns at once.
+  std::optional<int> exitCode();
+  // SIGTERM.
+  void stop();
+
+ private:
+  pid_t process_ = -1;
+  std::optional<int> exitCode_;
+};
+
+}  // namespace cohort
