@@ -35,6 +35,12 @@ struct DescribeArguments {
   bool list = false;
 };
 
+struct StudyArguments {
+  std::string file;
+  std::string directory;  // "": studies-out/NAME
+  bool dryRun = false;
+};
+
 struct ReportArguments {
   std::vector<std::string> runs;  // job directories
   std::string output = "report.html";
@@ -44,6 +50,7 @@ struct ReportArguments {
 int trainCommand(const RunContext& context, const TrainArguments& arguments);
 int evaluateCommand(const RunContext& context, const EvaluateArguments& arguments);
 int describeCommand(const RunContext& context, const DescribeArguments& arguments);
+int studyCommand(const NetworkRegistry& networks, const StudyArguments& arguments);
 int reportCommand(const ReportArguments& arguments);
 
 // `cohort data …` with its subcommands; the one that runs sets `exitCode`.

@@ -96,6 +96,7 @@ struct Parser {
   SettingOptions describeOptions;
   DescribeArguments describe;
   ReportArguments report;
+  StudyArguments study;
   int exitCode = kSuccess;
 };
 
@@ -153,6 +154,12 @@ Parser::Parser(const RunContext& context) {
   command->add_option("--svg", report.svgDirectory, "write the charts here too, one file each")
       ->type_name("DIR");
   command->callback([this] { exitCode = reportCommand(report); });
+  command = app.add_subcommand("study", "Train over lists of values; tables and charts of the results");
+  command->add_option("file", study.file, "the study's YAML file")->type_name("FILE")->required();
+  command->add_option("--study-dir", study.directory, "its folder (default: studies-out/NAME)")
+      ->type_name("DIR");
+  command->add_flag("--dry-run", study.dryRun, "only list the runs");
+  command->callback([this, &context] { exitCode = studyCommand(context.networks, study); });
 }
 
 }  // namespace
