@@ -55,6 +55,7 @@ ChildProcess::ChildProcess(const std::filesystem::path& program, const std::vect
   const Descriptor written(output, O_WRONLY | O_CREAT | O_APPEND);
   std::vector<std::string> copies = arguments;
   std::vector<char*> pointers;
+  pointers.reserve(copies.size() + 1);
   for (std::string& argument : copies) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
   const pid_t parent = getpid();

@@ -61,6 +61,13 @@ TEST(ChildProcess, TakesSignalsThoughItsParentBlocksThem) {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+TEST(ChildProcess, HasAGroupOfItsOwnSoThatATerminalsSignalsReachItOnce) {
+  const TestDirectory folder;
+  EXPECT_EQ(
+      shell("read -r pid name state parent group rest < /proc/self/stat; test $group = $pid", folder / "out"),
+      0);
+}
+
 TEST(ChildProcess, EndsWithItsObject) {
   const TestDirectory folder;
   { const ChildProcess child("/bin/sleep", {"sleep", "1000"}, folder / "out"); }

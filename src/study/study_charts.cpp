@@ -100,6 +100,7 @@ std::vector<ChartPoint> means(const std::vector<ChartPoint>& points) {
     ++sums[point.x].second;
   }
   std::vector<ChartPoint> result;
+  result.reserve(sums.size());
   for (const auto& [x, sum] : sums) result.push_back({.x = x, .y = sum.first / sum.second});
   return result;
 }
