@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 // One live line for the bytes on a terminal, plain lines elsewhere.
 class FetchLines : public FetchObserver {
  public:
-  FetchLines(Console& console, bool live) : console_(console), live_(live) {}
+  explicit FetchLines(bool live) : live_(live) {}
   ~FetchLines() override { clear(); }
   FetchLines(const FetchLines&) = delete;
   FetchLines& operator=(const FetchLines&) = delete;
@@ -55,7 +55,8 @@ class FetchLines : public FetchObserver {
   }
   void print(const std::string& text) {
     clear();
-    console_.print(text);
+    std::fputs((text + "\n").c_str(), stdout);
+    std::fflush(stdout);
   }
 
  private:
@@ -74,16 +75,13 @@ class FetchLines : public FetchObserver {
     if (lineShown_) std::fputs("\r\033[K", stdout);
     lineShown_ = false;
   }
-  Console& console_;
   bool live_;
   bool lineShown_ = false;
   Clock::time_point shown_;  // when the last line was
 };
 
 int fetchCommand(const FetchRequest& request) {
-  const ConsoleOptions options = terminalOptions(Verbosity::Normal);
-  Console console(stdout, stderr, options);
-  FetchLines lines(console, options.live);
+  FetchLines lines(terminalOptions(Verbosity::Normal).live);
   const FetchResult result = fetchDataset(request, lines);
   lines.print(fmt::format("{} is complete in {}{}", request.dataset, result.directory.string(),
                           result.wasComplete ? " already" : ""));
