@@ -58,6 +58,7 @@ stage() {
 cd -- "$root"
 needPackages packages.txt
 if [[ -z $all ]]; then
+  ctestOptions+=(--label-exclude browser)  # its browser is among the packages of --all
   testsOf release
   exit
 fi

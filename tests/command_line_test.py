@@ -179,6 +179,21 @@ class Words(CommandLine):
                 if name in millions:
                     self.assertEqual(round(count / 1e6, 2), millions[name])
 
+    def test_report_of_runs(self):
+        for name in ("a", "b"):
+            (self.folder / name).mkdir()
+            (self.folder / name / "config.yaml").write_text(f"network: mnist-fc\nseed: {name}\n")
+        self.assertEqual(self.run_program("report", "a", "b").stdout, "report.html: 2 runs\n")
+        self.assertIn("<th>seed</th><td>a</td><td>b</td>", (self.folder / "report.html").read_text())
+        self.assertEqual(self.run_program("report", "a", "-o", "new/a.html", "--svg", "svg").stdout,
+                         "new/a.html: 1 run\nsvg: 0 charts\n")
+        self.expect_error(2, r"RUN is required", "report")
+        self.expect_error(2, r"nothing is no job directory: .*config.yaml", "report", "a", "nothing")
+        self.expect_error(2, r"-o takes the name of a file, and b is a folder", "report", "a", "-o", "b")
+        self.expect_error(3, r"report.html/deeper", "report", "a", "-o", "report.html/deeper/a.html")
+        (self.folder / "a" / "metrics.jsonl").write_text("{}\n")
+        self.expect_error(3, r"Line 1 of a/metrics.jsonl", "report", "a")
+
     def test_without_a_terminal_there_are_no_control_characters(self):
         done = self.train(*SMALL, "--train-steps", "20", "--eval-every", "7")
         self.assertRegex(done.stdout + done.stderr, r"\A[\n -~]+\Z")

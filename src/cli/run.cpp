@@ -149,7 +149,7 @@ Parser::Parser(const RunContext& context) {
   addDataCommands(app, exitCode);
 
   command = app.add_subcommand("report", "Curves, speed and settings of runs as one HTML page");
-  command->add_option("runs", report.runs, "the runs' folders")->type_name("RUN...")->required();
+  command->add_option("RUN", report.runs, "the runs' folders")->type_name("")->required();
   command->add_option("-o,--output", report.output, "the page")->type_name("FILE")->capture_default_str();
   command->add_option("--svg", report.svgDirectory, "write the charts here too, one file each")
       ->type_name("DIR");
