@@ -189,7 +189,7 @@ void addJob(const Seeds& seeds) {
   const std::string layers = toJson({{.name = "conv1",
                                       .operatorText = "conv 5x5/1 same 32",
                                       .kind = "conv",
-                                      .output = {32, 24, 24},
+                                      .output = "32x24x24",
                                       .parameters = 832,
                                       .multiplyAdds = 460800,
                                       .activationBytes = 73728,
