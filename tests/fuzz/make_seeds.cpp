@@ -8,6 +8,7 @@
 #include <zlib.h>
 
 #include "base/atomic_file.h"
+#include "base/error.h"
 #include "base/record_file.h"
 #include "base/test_directory.h"
 #include "data/cifar.h"
