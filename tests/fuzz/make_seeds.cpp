@@ -78,6 +78,9 @@ std::vector<std::pair<std::string, std::string>> images() {
           {"grey.jpg", jpegOf(grey, {.quality = 40})},
           {"colour.jpg", jpegOf(colour, {.quality = 40})},
           {"progressive.jpg", jpegOf(colour, {.quality = 40, .progressive = true})},
+          {"arithmetic.jpg", jpegOf(colour, {.quality = 40, .arithmetic = true})},
+          {"arithmetic-progressive.jpg",
+           jpegOf(colour, {.quality = 40, .progressive = true, .arithmetic = true})},
           {"inks.jpg", jpegOfRows(inks, inkShape, JCS_CMYK)},
           {"inks-ycck.jpg", jpegOfRows(inks, inkShape, JCS_CMYK, {.stored = JCS_YCCK})}};
 }
@@ -197,6 +200,10 @@ void addJob(const Seeds& seeds) {
                                       .kernels = "jit:avx2",
                                       .forwardSeconds = 0.25}});
   seeds.add("layers", "one", layers);
+  seeds.add(
+      "layers", "uncountable",
+      R"([{"name": "a", "operator": "b", "kind": "c", "output": "1", "parameters": 1e300, "multiply_adds": -1,
+"activation_bytes": 0.5, "kernels": "", "forward_s": 1e300, "backward_s": 0, "update_s": 0}])");
   seeds.add("job", "layers", "\2"s + layers);
   seeds.add(
       "job", "summary",
