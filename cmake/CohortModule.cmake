@@ -9,6 +9,8 @@ target_compile_options(cohort_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
   # g++ 12 sees overlaps in std::string that are not there (GCC bug 105651).
   -Wno-restrict
+  # clang does not know all warnings of g++ that are switched off here.
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-unknown-warning-option>
   # The same bits from every compiler choice: no fused multiply-adds that the source does not ask for.
   -ffp-contract=off
   # Let loops with square roots vectorise; nothing here reads errno or traps after arithmetic.
@@ -21,6 +23,10 @@ if(COHORT_SANITIZE)
   # Instrumented code makes g++ 12 see uninitialised members inside std::regex that are not (its documentation warns so).
   target_compile_options(cohort_options INTERFACE -Wno-maybe-uninitialized)
   target_link_options(cohort_options INTERFACE -fsanitize=${COHORT_SANITIZE})
+endif()
+if(COHORT_FUZZ)
+  # Every finding ends the program, which is how libFuzzer learns of it; indices of the standard library's types are checked.
+  target_compile_options(cohort_options INTERFACE -fno-sanitize-recover=all -D_GLIBCXX_ASSERTIONS)
 endif()
 
 function(cohort_module name)

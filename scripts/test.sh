@@ -70,6 +70,7 @@ stage "module borders" borderCheck
 stage "clang-tidy" tidyCheck
 stage "address and undefined-behaviour sanitizers" testsOf asan
 stage "thread sanitizer" testsOf tsan
+stage "fuzzing" scripts/fuzz.sh
 
 echo
 for name in "${failed[@]}"; do echo "failed: $name"; done

@@ -334,6 +334,20 @@ TEST(Jpeg, ThatAnnouncesTooMuchTakesNoMemory) {
   expectIn("cannot hold the 8192x8192 pixels", refusalOf(file));
 }
 
+TEST(Jpeg, OfArithmeticCodesIsReadButNotBelievedToBeHuge) {
+  const JpegOptions arithmetic{.arithmetic = true};
+  Image flat = smoothImage({.channels = 1, .height = 1024, .width = 1024});
+  std::ranges::fill(flat.pixels, std::uint8_t{128});
+  std::string file = jpegOf(flat, arithmetic);
+  ASSERT_LT(file.size(), 1024u);
+  EXPECT_EQ(decoded(file, {.channels = 1}).pixels, flat.pixels);
+  const std::size_t frame = file.find("\xff\xc9");
+  ASSERT_NE(frame, std::string::npos);
+  patch(file, frame + 5, 8'192, 2);
+  patch(file, frame + 7, 8'192, 2);
+  expectIn("cannot hold the 8192x8192 pixels", refusalOf(file));
+}
+
 // A progressive file whose first scan, of the constant parts, comes again and again: each costs time, the file stays small.
 TEST(Jpeg, WithEndlessScansIsRefused) {
   const std::string file =

@@ -191,9 +191,13 @@ class JpegDecoder {
   }
 
   // A Huffman code takes one bit at least for each 8x8 block: a short file that announces a huge image gets no memory.
+  // Arithmetic codes have no such bound, but no photograph has blocks of an eighth of a bit; what is small may be flat.
   void requirePlausibleLength(std::size_t bytes, const std::string& name) const {
+    constexpr std::uint64_t kSmall = 1u << 16;
     const std::uint64_t blocks = std::uint64_t{decoder_.image_height / 8} * (decoder_.image_width / 8);
-    if (decoder_.arith_code == 0 && blocks > std::uint64_t{bytes} * 8) {
+    const std::uint64_t most =
+        decoder_.arith_code == 0 ? std::uint64_t{bytes} * 8 : std::max(std::uint64_t{bytes} * 64, kSmall);
+    if (blocks > most) {
       refuseImage(name, fmt::format("is truncated: {} bytes cannot hold the {}x{} pixels that it announces",
                                     bytes, decoder_.image_height, decoder_.image_width));
     }

@@ -37,6 +37,7 @@ inline Image smoothImage(SampleShape shape, int phase = 0) {
 struct JpegOptions {
   int quality = 95;
   bool progressive = false;
+  bool arithmetic = false;             // coded so instead of by Huffman's codes
   bool halfColour = true;              // 4:2:0, as cameras write it
   bool adobeMark = true;               // of Adobe's programs, in files of four inks
   J_COLOR_SPACE stored = JCS_UNKNOWN;  // JCS_UNKNOWN: what is usual for the channels
@@ -60,6 +61,7 @@ inline std::string jpegOfRows(std::vector<std::uint8_t> rows, SampleShape shape,
   if (options.stored != JCS_UNKNOWN) jpeg_set_colorspace(&encoder, options.stored);
   jpeg_set_quality(&encoder, options.quality, TRUE);
   if (!options.halfColour) encoder.comp_info[0].h_samp_factor = encoder.comp_info[0].v_samp_factor = 1;
+  if (options.arithmetic) encoder.arith_code = TRUE;
   if (options.progressive) jpeg_simple_progression(&encoder);
   if (!options.adobeMark) encoder.write_Adobe_marker = FALSE;
   jpeg_start_compress(&encoder, TRUE);

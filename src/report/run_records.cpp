@@ -24,35 +24,54 @@ bool isFile(const fs::path& path) {
 
 // ---- config.yaml
 
-std::string textOf(const YAML::Node& node) {
-  if (node.IsScalar()) return node.Scalar();
-  std::string text;
-  if (node.IsSequence()) {
-    for (const YAML::Node& item : node) text += (text.empty() ? "" : ", ") + textOf(item);
-  } else if (node.IsMap()) {
-    for (const auto& item : node) {
-      text += (text.empty() ? "" : ", ") + textOf(item.first) + ": " + textOf(item.second);
+// Nodes as texts. Aliases let a few lines hold themselves, or twice the line before each: what no configuration needs is
+// refused.
+class NodeTexts {
+ public:
+  explicit NodeTexts(const fs::path& path) : path_(path) {}
+
+  std::string of(const YAML::Node& node, int depth = 0) {
+    constexpr int kDeepest = 32;
+    constexpr std::size_t kLongest = std::size_t{1} << 20;
+    taken_ += 1 + (node.IsScalar() ? node.Scalar().size() : 0);
+    if (depth > kDeepest || taken_ > kLongest) {
+      throw IoError(
+          fmt::format("{} is no configuration: its lists and aliases go on for ever.", path_.string()));
     }
+    if (node.IsScalar()) return node.Scalar();
+    std::string text;
+    if (node.IsSequence()) {
+      for (const YAML::Node& item : node) text += (text.empty() ? "" : ", ") + of(item, depth + 1);
+    } else if (node.IsMap()) {
+      for (const auto& item : node) {
+        text += (text.empty() ? "" : ", ") + of(item.first, depth + 1) + ": " + of(item.second, depth + 1);
+      }
+    }
+    return text;
   }
-  return text;
-}
+
+ private:
+  const fs::path& path_;
+  std::size_t taken_ = 0;
+};
 
 SettingTexts readSettings(const fs::path& path) {
   const std::string text = readWholeFile(path);
   SettingTexts settings;
+  NodeTexts texts(path);
   try {
     const YAML::Node root = YAML::Load(text);
     if (root.IsNull()) return {};
     if (!root.IsMap())
       throw IoError(fmt::format("{} has no settings: it is no map of names to values.", path.string()));
     for (const auto& item : root) {
-      const std::string name = textOf(item.first);
+      const std::string name = texts.of(item.first);
       if (!item.second.IsMap()) {
-        settings.emplace_back(name, textOf(item.second));
+        settings.emplace_back(name, texts.of(item.second));
         continue;
       }
       for (const auto& inner : item.second) {
-        settings.emplace_back(name + "." + textOf(inner.first), textOf(inner.second));
+        settings.emplace_back(name + "." + texts.of(inner.first), texts.of(inner.second));
       }
     }
   } catch (const YAML::Exception& error) {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -115,6 +116,17 @@ TEST_F(RunRecordsTest, NameTheFileThatIsNotWhatItShouldBe) {
     writeTestFile(path / "layers.json", text);
     EXPECT_NE(fault(path).find("layers.json"), std::string::npos) << text;
   }
+}
+
+TEST_F(RunRecordsTest, RefuseConfigurationsThatHoldThemselvesOrGrowWithoutEnd) {
+  EXPECT_NE(fault(job("a", "optimizer: &a\n  optimizer: *a\n")).find("config.yaml"), std::string::npos);
+  EXPECT_NE(fault(job("b", "a: &a [x, *a]\n")).find("config.yaml"), std::string::npos);
+  std::string doubling = "a0: &a0 []\n";
+  for (int i = 1; i < 31; ++i) doubling += fmt::format("a{0}: &a{0} [*a{1}, *a{1}]\n", i, i - 1);
+  EXPECT_NE(fault(job("c", doubling)).find("config.yaml"), std::string::npos);
+  std::string longer = "a: &a " + std::string(5000, 'x') + "\nb: [";
+  for (int i = 0; i < 1000; ++i) longer += "*a, ";
+  EXPECT_NE(fault(job("d", longer + "]\n")).find("config.yaml"), std::string::npos);
 }
 
 TEST_F(RunRecordsTest, OfSeveralRunsHaveDifferentNames) {

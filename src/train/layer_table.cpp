@@ -1,5 +1,9 @@
 #include "train/layer_table.h"
 
+#include <cstdint>
+#include <exception>
+#include <utility>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -51,14 +55,23 @@ Json toObject(const LayerRow& row) {
           {"update_s", row.updateSeconds}};
 }
 
+class NoCount : public std::exception {};
+
+// The JSON library would make anything of 1e300 or of -1.
+template <class Count>
+Count countOf(const Json& value) {
+  if (!value.is_number_unsigned() || !std::in_range<Count>(value.get<std::uint64_t>())) throw NoCount();
+  return value.get<Count>();
+}
+
 LayerRow fromObject(const Json& json) {
   return {.name = json.at("name"),
           .operatorText = json.at("operator"),
           .kind = json.at("kind"),
           .output = json.at("output"),
-          .parameters = json.at("parameters"),
-          .multiplyAdds = json.at("multiply_adds"),
-          .activationBytes = json.at("activation_bytes"),
+          .parameters = countOf<std::int64_t>(json.at("parameters")),
+          .multiplyAdds = countOf<std::int64_t>(json.at("multiply_adds")),
+          .activationBytes = countOf<std::size_t>(json.at("activation_bytes")),
           .kernels = json.at("kernels"),
           .forwardSeconds = json.at("forward_s"),
           .backwardSeconds = json.at("backward_s"),
@@ -104,11 +117,16 @@ LayerTable layersFromJson(std::string_view text, const std::string& source) {
   if (!json.is_array()) throw IoError(fmt::format("{} is not a JSON array of layers", source));
   LayerTable table;
   for (const Json& object : json) {
+    const auto refuse = [&] {
+      throw IoError(
+          fmt::format("{}: layer {} lacks a key or has a value of the wrong type", source, table.size()));
+    };
     try {
       table.push_back(fromObject(object));
     } catch (const Json::exception&) {
-      throw IoError(
-          fmt::format("{}: layer {} lacks a key or has a value of the wrong type", source, table.size()));
+      refuse();
+    } catch (const NoCount&) {
+      refuse();
     }
   }
   return table;

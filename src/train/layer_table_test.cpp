@@ -82,6 +82,16 @@ TEST(LayerTable, HasTheDocumentedKeys) {
     "backward_s": 1e-9, "update_s": 3.0}])"));
 }
 
+TEST(LayerTable, RefusesCountsThatAreNone) {
+  for (const char* key : {"parameters", "multiply_adds", "activation_bytes"}) {
+    for (const char* value : {"1e300", "0.5", "-1", "null", "18446744073709551616"}) {
+      nlohmann::json json = nlohmann::json::parse(toJson(LayerTable{kRow}));
+      json[0][key] = nlohmann::json::parse(value);
+      EXPECT_THROW(layersFromJson(json.dump(), "layers.json"), IoError) << key << " " << value;
+    }
+  }
+}
+
 TEST(LayerTable, RefusesFilesThatAreSomethingElse) {
   nlohmann::json lacking = nlohmann::json::parse(toJson(LayerTable{kRow}));
   lacking[0].erase("kind");

@@ -1,0 +1,255 @@
+// make_seeds FOLDER: writes small inputs for each fuzz target into FOLDER/TARGET, so that fuzzing begins inside the formats.
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <zlib.h>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/record_file.h"
+#include "base/test_directory.h"
+#include "data/cifar.h"
+#include "data/image_codec.h"
+#include "data/image_folder.h"
+#include "data/image_vectors.h"
+#include "data/packed_images.h"
+#include "data/test_cifar.h"
+#include "data/test_images.h"
+#include "data/tfrecord.h"
+#include "report/event_file.h"
+#include "report/metrics_file.h"
+#include "train/layer_table.h"
+#include "train/safetensors.h"
+
+namespace fs = std::filesystem;
+using namespace std::string_literals;
+
+namespace cohort {
+namespace {
+
+class Seeds {
+ public:
+  explicit Seeds(fs::path folder) : folder_(std::move(folder)) {}
+
+  void add(const std::string& target, const std::string& name, const std::string& bytes) const {
+    fs::create_directories(folder_ / target);
+    writeTestFile(folder_ / target / name, bytes);
+  }
+
+ private:
+  fs::path folder_;
+};
+
+std::string gzipOf(std::string text) {
+  z_stream state{};
+  constexpr int kGzip = 16;
+  COHORT_CHECK(deflateInit2(&state, 9, Z_DEFLATED, MAX_WBITS + kGzip, 8, Z_DEFAULT_STRATEGY) == Z_OK,
+               "zlib cannot start");
+  std::string out(text.size() + 64, '\0');
+  state.next_in = reinterpret_cast<Bytef*>(text.data());
+  state.avail_in = static_cast<uInt>(text.size());
+  state.next_out = reinterpret_cast<Bytef*>(out.data());
+  state.avail_out = static_cast<uInt>(out.size());
+  COHORT_CHECK(deflate(&state, Z_FINISH) == Z_STREAM_END, "there is room for all");
+  out.resize(state.total_out);
+  deflateEnd(&state);
+  return out;
+}
+
+void addIdx(const Seeds& seeds) {
+  const std::string labels = "\0\0\x08\x01\0\0\0\x03\1\2\3"s;
+  const std::string images = "\0\0\x08\x03\0\0\0\x02\0\0\0\x02\0\0\0\x02"s + "abcdefgh";
+  seeds.add("idx", "labels", labels);
+  seeds.add("idx", "images", images);
+  seeds.add("idx", "labels.gz", gzipOf(labels));
+  seeds.add("idx", "images.gz", gzipOf(images));
+}
+
+std::vector<std::pair<std::string, std::string>> images() {
+  const Image grey = smoothImage({.channels = 1, .height = 9, .width = 11});
+  const Image colour = smoothImage({.channels = 3, .height = 17, .width = 16});
+  const std::vector<std::uint8_t> inks(4 * 64, 77);
+  const SampleShape inkShape{.channels = 4, .height = 8, .width = 8};
+  return {{"grey.png", encodePng(grey)},
+          {"colour.png", encodePng(colour)},
+          {"grey.jpg", jpegOf(grey, {.quality = 40})},
+          {"colour.jpg", jpegOf(colour, {.quality = 40})},
+          {"progressive.jpg", jpegOf(colour, {.quality = 40, .progressive = true})},
+          {"arithmetic.jpg", jpegOf(colour, {.quality = 40, .arithmetic = true})},
+          {"arithmetic-progressive.jpg",
+           jpegOf(colour, {.quality = 40, .progressive = true, .arithmetic = true})},
+          {"inks.jpg", jpegOfRows(inks, inkShape, JCS_CMYK)},
+          {"inks-ycck.jpg", jpegOfRows(inks, inkShape, JCS_CMYK, {.stored = JCS_YCCK})}};
+}
+
+void addCifar(const Seeds& seeds) {
+  std::string names;
+  for (int i = 0; i < 10; ++i) names += "class" + std::to_string(i) + "\n";
+  const std::string record = cifar10File(3, 1);
+  seeds.add("cifar", "ten", "\0"s + record);
+  seeds.add("cifar", "hundred", "\1\x13"s + record);
+  seeds.add("cifar", "names", "\2"s + names);
+}
+
+// Messages of example.proto, written by hand: field << 3 | 2, length, contents.
+std::string field(int number, const std::string& contents) {
+  std::string out(1, static_cast<char>(number << 3 | 2));
+  for (std::size_t rest = contents.size();; rest >>= 7) {
+    out += static_cast<char>((rest & 0x7fu) | (rest > 0x7f ? 0x80u : 0u));
+    if (rest <= 0x7f) break;
+  }
+  return out + contents;
+}
+std::string bytesFeature(const std::string& name, const std::string& value) {
+  return field(1, field(1, name) + field(2, field(1, field(1, value))));
+}
+std::string numberFeature(const std::string& name, int value) {
+  return field(1, field(1, name) + field(2, field(3, field(1, std::string(1, static_cast<char>(value))))));
+}
+
+void addTfrecord(const Seeds& seeds) {
+  const std::string named = numberFeature("image/class/label", 3) + bytesFeature("image/class/text", "cat") +
+                            bytesFeature("image/filename", "a.jpg");
+  const std::string sizes =
+      numberFeature("height", 4) + numberFeature("width", 5) + numberFeature("depth", 3);
+  std::string all;
+  for (const auto& [name, file] : images()) {
+    const std::string record = frameRecord(field(1, bytesFeature("image/encoded", file) + named));
+    seeds.add("tfrecord", name, record);
+    all += record;
+  }
+  all += frameRecord(
+      field(1, bytesFeature("image_raw", std::string(60, 'x')) + sizes + numberFeature("label", 1)));
+  seeds.add("tfrecord", "all", all);
+
+  const TestDirectory folder;
+  TfrecordWriter writer(folder / "train.tfrecord");
+  const std::vector<std::uint8_t> pixels = cifarPixels(1);
+  writer.write(CifarPixels(pixels), 1);
+  writer.commit();
+  seeds.add("tfrecord", "cifar", readWholeFile(folder / "train.tfrecord"));
+}
+
+void addPacked(const Seeds& seeds) {
+  const TestDirectory folder;
+  const auto pixels = [](std::int64_t index, int c, int y, int x) {
+    return static_cast<int>((index * 31 + c * 17 + y * 5 + x) % 256);
+  };
+  const auto open = [&](Split split) -> std::unique_ptr<ImageSet> {
+    if (split == Split::Validation) return nullptr;
+    return std::make_unique<ComputedImages>(3, SampleShape{.channels = 3, .height = 4, .width = 5}, 2,
+                                            pixels);
+  };
+  packImages(open, folder / "pixels.pack");
+  seeds.add("packed", "pixels", readWholeFile(folder / "pixels.pack"));
+
+  // Images that have files: those of a TFRecord file would do, but a folder of classes keeps names too.
+  int label = 0;
+  for (const auto& [name, file] : images()) {
+    const fs::path place = folder / "classes" / "train" / (++label % 2 == 0 ? "even" : "odd");
+    fs::create_directories(place);
+    writeTestFile(place / name, file);
+  }
+  const auto openFiles = [&](Split split) { return openImageFolder(folder / "classes", split); };
+  packImages(openFiles, folder / "files.pack");
+  seeds.add("packed", "files", readWholeFile(folder / "files.pack"));
+}
+
+void addSafetensors(const Seeds& seeds) {
+  const TestDirectory folder;
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  const std::vector<TensorToWrite> tensors = {{"conv1.weight", {2, 3}, values},
+                                              {"conv1.bias", {2}, std::span(values).first(2)},
+                                              {"step", {}, std::span(values).first(1)},
+                                              {"none", {0, 7}, {}}};
+  writeSafetensors(folder / "a", tensors, {{"format", "pt"}, {"cohort.step", "7"}});
+  seeds.add("safetensors", "some", readWholeFile(folder / "a"));
+  writeSafetensors(folder / "a", {}, {});
+  seeds.add("safetensors", "empty", readWholeFile(folder / "a"));
+}
+
+void addRecords(const Seeds& seeds) {
+  const TestDirectory folder;
+  const std::vector<float> weights = {-1, 0, 1e-3f, 5};
+  EventFiles events(folder / "events", 0);
+  MetricsFile metrics(folder / "metrics.jsonl", 0);
+  for (RecordSink* const sink : {static_cast<RecordSink*>(&events), static_cast<RecordSink*>(&metrics)}) {
+    sink->add(TrainPoint{.step = 10, .epoch = 0.5, .loss = 2.3, .seconds = {.data = 1, .forward = 2}});
+    sink->add(EvaluationPoint{.step = 10, .loss = 2.2, .accuracy = 0.3, .samples = 100});
+    sink->add(ValuesPoint{.step = 10, .name = "weights/conv1.weight", .values = weights});
+    sink->flush();
+  }
+  seeds.add("metrics", "run", readWholeFile(folder / "metrics.jsonl"));
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder / "events")) {
+    if (!entry.is_regular_file()) continue;
+    seeds.add("events", entry.path().parent_path().filename().string(), readWholeFile(entry.path()));
+  }
+}
+
+void addJob(const Seeds& seeds) {
+  const std::string layers = toJson({{.name = "conv1",
+                                      .operatorText = "conv 5x5/1 same 32",
+                                      .kind = "conv",
+                                      .output = "32x24x24",
+                                      .parameters = 832,
+                                      .multiplyAdds = 460800,
+                                      .activationBytes = 73728,
+                                      .kernels = "jit:avx2",
+                                      .forwardSeconds = 0.25}});
+  seeds.add("layers", "one", layers);
+  seeds.add(
+      "layers", "uncountable",
+      R"([{"name": "a", "operator": "b", "kind": "c", "output": "1", "parameters": 1e300, "multiply_adds": -1,
+"activation_bytes": 0.5, "kernels": "", "forward_s": 1e300, "backward_s": 0, "update_s": 0}])");
+  seeds.add("job", "layers", "\2"s + layers);
+  seeds.add(
+      "job", "summary",
+      "\1"s + R"({"network": "mnist-cnn", "dataset": "synthetic", "step": 10, "loss": 2.3, "accuracy": null,
+"top5": 0.5, "test_loss": 1, "elapsed_s": 3, "images_per_s": 100, "threads": 2, "interrupted": false,
+"time": {"data_s": 1, "forward_s": 2}, "weights_hash": "00ff"})");
+}
+
+// Settings, nested and in lists; a map that holds itself; and lists that double in every line.
+void addConfigurations(const Seeds& seeds) {
+  const std::string texts[] = {
+      "network: mnist-cnn\nbatch-size: 128\nlr: 0.1\ntransforms:\n  - resize: 256\n  - flip\n",
+      "optimizer:\n  name: momentum\n  lr: 1e-2\n  schedule: \"step:10:0.1\"\ncheckpoint: {every: 5, keep: "
+      "2}\n",
+      "data: &a {dataset: mnist, data: *a}\n",
+      "optimizer: &a\n  optimizer: *a\n",
+      "a: &a [x, y]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: &d [*c, *c]\ne: [*d, *d]\n",
+      "---\n? [a, b]\n: |\n  text\n...\n---\nb: !!str 'x'\n"};
+  int number = 0;
+  for (const std::string& text : texts) {
+    seeds.add("config", std::to_string(number), text);
+    seeds.add("job", "config-" + std::to_string(number++), "\0"s + text);
+  }
+}
+
+void makeSeeds(const fs::path& folder) {
+  const Seeds seeds(folder);
+  addIdx(seeds);
+  for (const auto& [name, file] : images()) seeds.add("image", name, file);
+  addCifar(seeds);
+  addTfrecord(seeds);
+  addPacked(seeds);
+  addSafetensors(seeds);
+  addRecords(seeds);
+  addJob(seeds);
+  addConfigurations(seeds);
+}
+
+}  // namespace
+}  // namespace cohort
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fputs("usage: make_seeds FOLDER\n", stderr);
+    return 2;
+  }
+  cohort::makeSeeds(argv[1]);
+  return 0;
+}
