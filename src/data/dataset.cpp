@@ -22,7 +22,7 @@ const DatasetFormat& DatasetRegistry::find(std::string_view name) const {
   if (found != formats_.end()) return *found;
   const std::string nearest = nearestWord(std::string(name), names());
   throw UsageError(fmt::format("There is no dataset called '{}'{}; the datasets are {}.", name,
-                               nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest),
+                               nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
                                fmt::join(names(), ", ")));
 }
 

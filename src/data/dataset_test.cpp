@@ -27,10 +27,10 @@ std::string usageErrorOf(std::string_view name, const DatasetOptions& options) {
 }
 
 TEST(Datasets, AreListedWithTheNearestWhenANameIsUnknown) {
-  EXPECT_EQ(
-      usageErrorOf("cifar-10", {}),
-      "There is no dataset called 'cifar-10' (did you mean cifar10?); the datasets are fashion-mnist, mnist, "
-      "cifar10, cifar100, flowers, folder, synthetic.");
+  EXPECT_EQ(usageErrorOf("cifar-10", {}),
+            "There is no dataset called 'cifar-10' (did you mean 'cifar10'?); the datasets are "
+            "fashion-mnist, mnist, "
+            "cifar10, cifar100, flowers, folder, synthetic.");
 }
 
 TEST(Datasets, OfOnesOwnAreFoundByName) {
