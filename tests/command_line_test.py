@@ -206,7 +206,7 @@ class Words(CommandLine):
         self.assertEqual(done.stderr, "")
         done = self.train(*SMALL, "--train-steps", "6", "-v")
         self.assertIn(f"job directory {self.job}\n", done.stdout)
-        self.assertIn('"batch-size": 40', done.stdout)
+        self.assertIn('batch-size: 40', done.stdout)
         self.assertRegex(done.stdout, r"step 6/6 .*  learning rate 0\.\d+")
         self.assertIn("--quiet or --verbose, not both", self.train("-q", "-v", code=2).stderr)
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/run.h"
 #include "engine/executor.h"
@@ -54,6 +55,9 @@ int describeCommand(const RunContext& context, const DescribeArguments& argument
   }
   const RunConfig config = resolveLayers(context.networks, std::nullopt, arguments.layers);
   for (const std::string& note : arguments.notes) fmt::print("note: {}\n", note);
+  if (config.imageSize == 0) {
+    throw UsageError("the size of the images is not known before the dataset is opened; give --image-size");
+  }
   useInstructionSet(config.isa.empty() ? bestInstructionSet() : config.isa);
   singleThreadedKernels();
   const Graph graph =

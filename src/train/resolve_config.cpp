@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "data/transform.h"
 #include "train/config_file.h"
 #include "train/older_names.h"
 #include "train/run_config.h"
@@ -65,6 +66,11 @@ struct Cut {
   std::int64_t grains = 0;
 };
 
+// The height of what the transforms make of images of any size; 0 where it depends on them.
+int sizeOf(const std::string& transforms) {
+  return shapeAfter(parseTransforms(transforms), {}).height;
+}
+
 void applyLayer(RunConfig& config, Cut& cut, const GivenSettings& layer) {
   // A length replaces every length from below: '--epochs 3' alone is three epochs, not the recipe's steps.
   if (layer.contains("train-steps") || layer.contains("epochs") || layer.contains("max-time")) {
@@ -75,9 +81,13 @@ void applyLayer(RunConfig& config, Cut& cut, const GivenSettings& layer) {
   // Another optimizer does not inherit a momentum that was meant for the one below.
   const auto optimizer = layer.find("optimizer");
   if (optimizer != layer.end() && optimizer->second.back() != config.optimizer) config.momentum.reset();
-  // Who chooses other transforms means the size that they make.
-  if (layer.contains("transforms") && !layer.contains("image-size")) config.imageSize = 0;
+  const int sizeBelow = sizeOf(config.transforms);
   applySettings(config, layer);
+  if (layer.contains("transforms") && !layer.contains("image-size")) {
+    // Who chooses other transforms means the size that they make; where they make none, the images' own.
+    const int size = sizeOf(config.transforms);
+    if (size != 0 || sizeBelow != 0) config.imageSize = size;
+  }
   if (layer.contains("grains")) cut = {config.batchSize, config.grains};
 }
 

@@ -299,6 +299,22 @@ TEST(RunConfig, NamesThatAreNoneGetTheNearest) {
   EXPECT_MENTIONS(usageErrorOf({{"param-rule", {"bias:lr=2", "bias"}}}), "'bias'");
 }
 
+TEST(RunConfig, TransformsDecideTheImageSizeWhereNobodyElseDoes) {
+  const auto sizeOf = [](const GivenSettings& given) { return resolve(given).imageSize; };
+  const GivenSettings cifar{{"network", {"cifar-cnn"}}, {"dataset", {"cifar10"}}};
+  EXPECT_EQ(sizeOf(cifar), 24);
+  const auto with = [&](GivenSettings more) {
+    more.insert(cifar.begin(), cifar.end());
+    return sizeOf(more);
+  };
+  EXPECT_EQ(with({{"transforms", {"resize:40,random-crop:28"}}}), 28);
+  EXPECT_EQ(with({{"transforms", {"pad-crop:4,flip"}}}), 0);  // the images' own
+  EXPECT_EQ(with({{"transforms", {"flip"}}, {"image-size", {"32"}}}), 32);
+  EXPECT_EQ(sizeOf({{"network", {"resnet20"}}, {"dataset", {"cifar10"}}, {"transforms", {"flip"}}}), 32);
+  EXPECT_EQ(resolve({{"network", {"resnet20"}}, {"dataset", {"cifar10"}}}).transforms, "pad-crop:4,flip");
+  EXPECT_EQ(resolve({{"network", {"resnet20"}}, {"dataset", {"synthetic"}}}).transforms, "");
+}
+
 TEST(RunConfig, TextsThatAreNotUtf8AreRefused) {
   for (const char* wrong : {"\xff", "a\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\x80"}) {
     EXPECT_FALSE(isUtf8(wrong));
