@@ -128,6 +128,7 @@ class YamlReader {
 
   std::string source_;
   Layer layer_;
+  int entries_ = 0;
   std::map<std::string, YAML::Mark, std::less<>> seen_;
 };
 
@@ -168,6 +169,12 @@ void YamlReader::readMap(const YAML::Node& map, const Path& outer) {
 }
 
 void YamlReader::readEntry(const YAML::Node& key, const YAML::Node& value, const Path& outer) {
+  // By aliases, a map may hold itself, or twice what the one before holds.
+  constexpr std::size_t kDeepest = 8;
+  constexpr int kMostEntries = 10'000;
+  if (outer.size() > kDeepest || ++entries_ > kMostEntries) {
+    refuse(key.Mark(), "maps in maps go on for ever here; a setting needs two or three");
+  }
   if (!key.IsScalar()) refuse(key.Mark(), "the name of a setting is one word");
   const std::string& shown = key.Scalar();
   Path path = outer;

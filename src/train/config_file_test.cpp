@@ -148,6 +148,22 @@ TEST(ConfigFile, WhatIsNoConfigurationIsRefused) {
   EXPECT_MENTIONS(errorIn(std::string(100'000, '{')), "not YAML");
 }
 
+TEST(ConfigFile, MapsThatHoldThemselvesOrGrowWithoutEndAreRefused) {
+  EXPECT_BEGINS(errorIn("optimizer: &a\n  optimizer: *a\n"), "f.yaml:2:3: maps in maps go on for ever");
+  // Each line holds the one before three times, which is too much after eight.
+  std::string growing = "data: &a0 {data: {}, model: {}, network: {}}\n";
+  const char* const groups[] = {"model",    "network",    "dataset", "optimizer",
+                                "training", "evaluation", "length",  "records"};
+  for (std::size_t i = 0; i < std::size(groups); ++i) {
+    growing += std::string(groups[i]) + ": &a" + std::to_string(i + 1) + " {";
+    for (const char* const inner : {"data", "model", "network"}) {
+      growing += std::string(inner) + ": *a" + std::to_string(i) + ", ";
+    }
+    growing += "}\n";
+  }
+  EXPECT_MENTIONS(errorIn(growing), "maps in maps go on for ever");
+}
+
 TEST(ConfigFile, DamagedTextIsReadOrRefusedButNeverMore) {
   const std::string whole = toYaml(resolveConfig(builtinNetworks(), std::nullopt, {}));
   std::mt19937 random(1);  // NOLINT(cert-msc51-cpp): the same cases in every run
