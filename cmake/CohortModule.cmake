@@ -1,4 +1,4 @@
-# One folder, one target: cohort_module(NAME USES other modules… LIBRARIES third parties…) makes the static library
+# One folder, one target: cohort_module(NAME [THREADS] USES other modules… LIBRARIES third parties…) makes the static library
 # cohort_NAME from the folder's sources and, where there are *_test.cpp files, the test program NAME_test, which also
 # gets the TEST_SOURCES (of tests/, included as "tests/…"). PROTOS foo.proto… are compiled too; .cpp files include
 # "NAME/foo.pb.h".
@@ -29,8 +29,14 @@ if(COHORT_FUZZ)
   target_compile_options(cohort_options INTERFACE -fno-sanitize-recover=all -D_GLIBCXX_ASSERTIONS)
 endif()
 
+# What the sanitizers run: all unit tests, and those of modules with threads of their own.
+if(COHORT_TESTS)
+  add_custom_target(unit_tests)
+  add_custom_target(threaded_tests)
+endif()
+
 function(cohort_module name)
-  cmake_parse_arguments(ARG "" "" "USES;LIBRARIES;TEST_SOURCES;PROTOS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADS" "" "USES;LIBRARIES;TEST_SOURCES;PROTOS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
@@ -55,6 +61,10 @@ function(cohort_module name)
     add_executable(${name}_test ${tests} ${ARG_TEST_SOURCES})
     if(ARG_TEST_SOURCES)
       target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
+    endif()
+    add_dependencies(unit_tests ${name}_test)
+    if(ARG_THREADS)
+      add_dependencies(threaded_tests ${name}_test)
     endif()
     target_link_libraries(${name}_test PRIVATE cohort_${name} cohort_options ${ARG_LIBRARIES} GTest::gtest_main)
     if(ARG_PROTOS)

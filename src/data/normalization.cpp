@@ -160,8 +160,8 @@ NormalizationChoice parseNormalization(const std::string& text) {
         fmt::format("--normalize is dataset, measured, mean-image, image, none or MEAN/STD, not '{}'", text));
   }
   NormalizationChoice choice{.kind = Kind::Given};
-  choice.given.mean = parseList(std::string_view(text).substr(0, slash), text);
-  choice.given.standardDeviation = parseList(std::string_view(text).substr(slash + 1), text);
+  choice.given.mean = parseList(text.substr(0, slash), text);
+  choice.given.standardDeviation = parseList(text.substr(slash + 1), text);
   if (choice.given.mean.size() != choice.given.standardDeviation.size()) {
     throw UsageError(fmt::format("--normalize: '{}' must have as many means as standard deviations", text));
   }

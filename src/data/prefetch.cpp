@@ -30,8 +30,8 @@ Prefetcher::~Prefetcher() {
   roomMade_.notify_all();
 }
 
-Batch Prefetcher::next(int index) {
-  Lane& lane = lanes_[static_cast<std::size_t>(index)];
+Batch Prefetcher::next(int laneIndex) {
+  Lane& lane = lanes_[static_cast<std::size_t>(laneIndex)];
   std::unique_lock lock(mutex_);
   if (lane.taken > 0) {
     lane.ring[static_cast<std::size_t>(lane.taken - 1) % lane.ring.size()].state = State::Empty;

@@ -33,7 +33,7 @@ class Prefetcher {
 
   // The lane's next grain: its grains of the first step in order, then those of the second, and so on. Valid until the
   // lane's next call. Called by the lane's thread; different lanes at once. Throws what reading a sample threw.
-  Batch next(int lane);
+  Batch next(int laneIndex);
 
  private:
   enum class State { Empty, Filling, Full };

@@ -81,13 +81,12 @@ SplitPart parseSplitPart(const std::string& text, const std::string& flag) {
   SplitPart part;
   if (text.back() == '%') {
     part.kind = SplitPart::Kind::Percent;
-    if (parsed(std::string_view(text).substr(0, text.size() - 1), part.percent) && part.percent > 0 &&
-        part.percent < 100) {
+    if (parsed(text.substr(0, text.size() - 1), part.percent) && part.percent > 0 && part.percent < 100) {
       return part;
     }
   } else {
     part.kind = SplitPart::Kind::Count;
-    if (parsed(std::string_view(text), part.count) && part.count > 0) return part;
+    if (parsed(text, part.count) && part.count > 0) return part;
   }
   throw UsageError(fmt::format(
       "{} is files, none, a number of images such as 5000, or a share such as 10%, not '{}'", flag, text));

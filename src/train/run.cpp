@@ -261,12 +261,12 @@ EvaluationPoint Run::evaluate() {
   const Clock::time_point start = Clock::now();
   evaluation_ = model_.evaluate(*data_.evaluation, state_.shard->evaluationWeights());
   summary_.evaluationSeconds += secondsSince(start);
-  const EvaluationPoint point{.step = state_.step,
-                              .split = config_.evalOn,
-                              .loss = evaluation_->meanLoss(),
-                              .accuracy = evaluation_->accuracy(),
-                              .top5 = evaluation_->top5Accuracy(),
-                              .samples = evaluation_->samples};
+  EvaluationPoint point{.step = state_.step,
+                        .split = config_.evalOn,
+                        .loss = evaluation_->meanLoss(),
+                        .accuracy = evaluation_->accuracy(),
+                        .top5 = evaluation_->top5Accuracy(),
+                        .samples = evaluation_->samples};
   record(point);
   return point;
 }

@@ -30,7 +30,7 @@ class Trainer {
  private:
   // Each lane writes only its own, on cache lines of its own.
   struct alignas(64) Lane {
-    Trainable* model;
+    Trainable* model = nullptr;
     PhaseSeconds seconds;
   };
 
