@@ -5,10 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <zlib.h>
-
 #include "base/atomic_file.h"
-#include "base/error.h"
 #include "base/record_file.h"
 #include "base/test_directory.h"
 #include "data/cifar.h"
@@ -19,6 +16,7 @@
 #include "data/test_cifar.h"
 #include "data/test_images.h"
 #include "data/tfrecord.h"
+#include "fetch/test_archives.h"
 #include "report/event_file.h"
 #include "report/metrics_file.h"
 #include "train/layer_table.h"
@@ -43,29 +41,13 @@ class Seeds {
   fs::path folder_;
 };
 
-std::string gzipOf(std::string text) {
-  z_stream state{};
-  constexpr int kGzip = 16;
-  COHORT_CHECK(deflateInit2(&state, 9, Z_DEFLATED, MAX_WBITS + kGzip, 8, Z_DEFAULT_STRATEGY) == Z_OK,
-               "zlib cannot start");
-  std::string out(text.size() + 64, '\0');
-  state.next_in = reinterpret_cast<Bytef*>(text.data());
-  state.avail_in = static_cast<uInt>(text.size());
-  state.next_out = reinterpret_cast<Bytef*>(out.data());
-  state.avail_out = static_cast<uInt>(out.size());
-  COHORT_CHECK(deflate(&state, Z_FINISH) == Z_STREAM_END, "there is room for all");
-  out.resize(state.total_out);
-  deflateEnd(&state);
-  return out;
-}
-
 void addIdx(const Seeds& seeds) {
   const std::string labels = "\0\0\x08\x01\0\0\0\x03\1\2\3"s;
   const std::string images = "\0\0\x08\x03\0\0\0\x02\0\0\0\x02\0\0\0\x02"s + "abcdefgh";
   seeds.add("idx", "labels", labels);
   seeds.add("idx", "images", images);
-  seeds.add("idx", "labels.gz", gzipOf(labels));
-  seeds.add("idx", "images.gz", gzipOf(images));
+  seeds.add("idx", "labels.gz", gzipped(labels));
+  seeds.add("idx", "images.gz", gzipped(images));
 }
 
 std::vector<std::pair<std::string, std::string>> images() {
@@ -229,6 +211,36 @@ void addConfigurations(const Seeds& seeds) {
   }
 }
 
+void addStudies(const Seeds& seeds) {
+  seeds.add("study", "vary", R"(name: a
+config: b.yaml
+settings: {network: mnist-cnn, dataset: synthetic}
+vary:
+  batch-size: [32, 64]
+  optimizer: [sgd, {name: momentum, lr: 0.1}]
+repeat: 2
+seeds: different
+measure: [accuracy, images_per_s]
+chart: {x: batch-size, y: accuracy, log: true}
+)");
+  seeds.add("study", "runs", "runs:\n  - {batch-size: 64, lr: 0.05}\n  - {batch-size: 32}\n");
+  seeds.add("study", "self", "settings: &a\n  optimizer: *a\nvary: {lr: &b [1, *b]}\n");
+  seeds.add("study", "doubling",
+            "settings:\n  a: &a [x, y]\n  b: &b [*a, *a]\n  c: &c [*b, *b]\n  d: &d [*c, *c]\n  transforms: "
+            "[*d, *d]\n");
+}
+
+void addArchives(const Seeds& seeds) {
+  const std::string archive =
+      tarMember("a/b.bin", "contents") + tarMember("a", "", '5') + tarMember("link", "", '2') + tarEnd();
+  seeds.add("tar", "plain", archive);
+  seeds.add("tar", "gzipped", gzipped(archive));
+  seeds.add("tar", "long",
+            tarMember("././@LongLink", std::string(120, 'n'), 'L') + tarMember("n", "x") + tarEnd());
+  seeds.add("tar", "extended",
+            tarMember("x", "20 path=a/longer.bin\n", 'x') + tarMember("n", "x") + tarEnd());
+}
+
 void makeSeeds(const fs::path& folder) {
   const Seeds seeds(folder);
   addIdx(seeds);
@@ -240,6 +252,8 @@ void makeSeeds(const fs::path& folder) {
   addRecords(seeds);
   addJob(seeds);
   addConfigurations(seeds);
+  addStudies(seeds);
+  addArchives(seeds);
 }
 
 }  // namespace
