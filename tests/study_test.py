@@ -274,7 +274,7 @@ class Wrong(Studies):
                 ("vary:\n  lr: []\n", r"s\.yaml:2: the list of lr is empty"),
                 ("vary: {lr: [1, 1]}\n", r"s\.yaml:1: lr=1 is the same run"),
                 ("repeat: 2\nmesure: [loss]\n", r"s\.yaml:2: .*did you mean measure"),
-                ("settings: [\n", r"s\.yaml:\d: this is not YAML"),
+                ("settings: [\n", r"s\.yaml:\d:\d: this is not YAML"),
                 ("config: none.yaml\nrepeat: 2\n", r"none\.yaml")):
             with self.subTest(text):
                 self.assertRegex(self.study(text=text, code=2).stderr, pattern)

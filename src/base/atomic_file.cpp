@@ -109,16 +109,17 @@ void AtomicFile::syncDirectory() const {
   if (::fsync(opened.get()) != 0 && errno != EINVAL) fail("bring to the disk", directory, errno);
 }
 
-std::string readWholeFile(const fs::path& path) {
+std::string readWholeFile(const fs::path& path, std::size_t most) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) fail("open", path, errno);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) fail("read", path, errno);
   // The size is a first guess (files under /proc say 0): the end is where a read gives nothing.
-  std::string contents(static_cast<std::size_t>(std::max<off_t>(status.st_size, 0)) + 1, '\0');
+  const auto guess = static_cast<std::size_t>(std::max<off_t>(status.st_size, 0));
+  std::string contents(std::min(guess, most - 1) + 1, '\0');
   std::size_t size = 0;
-  while (true) {
-    if (size == contents.size()) contents.resize(2 * contents.size());
+  while (size < most) {
+    if (size == contents.size()) contents.resize(std::min(2 * size, most));
     const ssize_t got = ::read(file.get(), contents.data() + size, contents.size() - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail("read", path, errno);

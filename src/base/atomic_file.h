@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,7 +48,9 @@ class AtomicFile {
   bool committed_ = false;
 };
 
-std::string readWholeFile(const std::filesystem::path& path);
+// Or its first `most` bytes. Pipes and files that do not tell their size are read to their end.
+std::string readWholeFile(const std::filesystem::path& path,
+                          std::size_t most = std::numeric_limits<std::size_t>::max());
 // Replaces the file atomically.
 void writeWholeFile(const std::filesystem::path& path, std::string_view text);
 

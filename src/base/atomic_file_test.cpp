@@ -160,6 +160,8 @@ TEST(ReadWholeFile, ReadsEmptyBinaryAndSizelessFiles) {
   writeWholeFile(directory / "binary", binary);
   EXPECT_EQ(readWholeFile(directory / "binary"), binary);
   EXPECT_FALSE(readWholeFile("/proc/self/status").empty());
+  EXPECT_EQ(readWholeFile("/dev/zero", 5), std::string(5, 0));
+  EXPECT_EQ(readWholeFile(directory / "binary", 2), binary.substr(0, 2));
 }
 
 TEST(ReadWholeFile, SaysWhyItCannot) {

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "study/study_file.h"
 #include "train/config_file.h"
+#include "train/yaml_text.h"
 
 namespace cohort {
 namespace {
@@ -173,7 +174,7 @@ Study studyFromYaml(std::string_view text, const std::filesystem::path& file,
 }
 
 Study readStudy(const std::filesystem::path& file, const NetworkRegistry& networks) {
-  return studyFromYaml(readWholeFile(file), file, networks);
+  return studyFromYaml(readWholeFile(file, kLargestYaml + 1), file, networks);
 }
 
 std::string variedText(const StudyRun& run) {

@@ -13,11 +13,11 @@
 #include "base/nearest.h"
 #include "train/config_file.h"
 #include "train/summary.h"
+#include "train/yaml_text.h"
 
 namespace cohort {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 constexpr std::size_t kMostValueBytes = std::size_t{1} << 16;  // aliases can make a short text long
 constexpr int kMostDepth = 8;
 constexpr int kMostRepeat = 1000;
@@ -58,7 +58,6 @@ class Reader {
   [[noreturn]] void fail(const YAML::Node& node, const std::string& sentence) const {
     failAt(file_.source, lineOf(node), sentence);
   }
-  YAML::Node document() const;
   void readKey(const std::string& key, const YAML::Node& keyNode, const YAML::Node& value);
   void readName(const YAML::Node& node);
   void readVary(const YAML::Node& node);
@@ -84,7 +83,7 @@ class Reader {
 };
 
 void Reader::read() {
-  const YAML::Node root = document();
+  const YAML::Node root = yamlDocument(text_, file_.source, "study");
   if (!root.IsMap()) failAt(file_.source, 1, "a study is a map with vary or runs in it");
   std::set<std::string> seen;
   for (const auto& entry : root) {
@@ -96,18 +95,6 @@ void Reader::read() {
     failAt(file_.source, 1, "nothing is varied; give vary (lists of values), runs or repeat");
   }
   checkCharts();
-}
-
-YAML::Node Reader::document() const {
-  try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text_));
-    if (documents.size() != 1) {
-      failAt(file_.source, 1, fmt::format("a study is one YAML document, not {}", documents.size()));
-    }
-    return documents.front();
-  } catch (const YAML::Exception& error) {
-    failAt(file_.source, error.mark.line + 1, fmt::format("this is not YAML: {}", error.msg));
-  }
 }
 
 void Reader::readKey(const std::string& key, const YAML::Node& keyNode, const YAML::Node& value) {
@@ -374,10 +361,6 @@ void failAt(const std::string& source, int line, const std::string& sentence) {
 }
 
 StudyFile parseStudyFile(std::string_view text, const std::string& source) {
-  if (text.size() > kMostBytes) {
-    throw UsageError(fmt::format("{} is too long for a study: {} bytes, where {} are the most", source,
-                                 text.size(), kMostBytes));
-  }
   StudyFile file;
   file.source = source;
   file.measures = {"images_per_s", "elapsed_s", "loss", "accuracy"};

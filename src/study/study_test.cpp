@@ -164,8 +164,9 @@ TEST(Study, WrongFilesAreRefusedWithTheLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"[1, 2]\n", "s.yaml:1: a study is a map"},
       {"", "s.yaml:1: "},
+      {"a: \xff\n", "s.yaml is no text"},
       {"name: [\n", "this is not YAML"},
-      {"a: 1\n---\nb: 1\n", "one YAML document"},
+      {"a: 1\n---\nb: 1\n", "s.yaml:2:1: here begins a second document; a study is one"},
       {"name: x\n", "s.yaml:1: nothing is varied"},
       {"name: x\nvarry: {lr: [1]}\n", "s.yaml:2: a study has no 'varry'; did you mean vary?"},
       {"name: x\nname: y\nrepeat: 2\n", "s.yaml:2: name is there twice"},

@@ -1,17 +1,16 @@
 #include "train/config_file.h"
 
 #include <algorithm>
-#include <fstream>
 #include <optional>
-#include <sstream>
 
 #include <fmt/format.h>
-#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/nearest.h"
 #include "train/older_names.h"
+#include "train/yaml_text.h"
 
 namespace cohort {
 namespace {
@@ -19,8 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 using Path = std::vector<std::string>;
-
-constexpr std::size_t kLargestFile = 1U << 20;
 
 // Words over several settings, besides the first words of their names.
 constexpr std::string_view kGroups[] = {"model",    "network",    "data",   "dataset", "optimizer",
@@ -65,13 +62,6 @@ std::string unknownKey(const std::string& key) {
       nearest.empty() ? "cohort train --help names them all" : fmt::format("did you mean '{}'?", nearest));
 }
 
-bool isText(std::string_view text) {
-  const auto isControl = [](char c) {
-    return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
-  };
-  return isUtf8(text) && std::ranges::none_of(text, isControl);
-}
-
 // What a layer is made of, whatever it is written in.
 struct Layer {
   GivenSettings given;
@@ -84,24 +74,6 @@ struct Layer {
   }
 };
 
-// Where documents begin; everything else passes by.
-class DocumentStarts : public YAML::EventHandler {
- public:
-  YAML::Mark last;
-
-  void OnDocumentStart(const YAML::Mark& mark) override { last = mark; }
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                       YAML::EmitterStyle::value) override {}
-  void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
-  }
-  void OnMapEnd() override {}
-};
-
 class YamlReader {
  public:
   explicit YamlReader(const std::string& source) : source_(source) {}
@@ -110,14 +82,9 @@ class YamlReader {
 
  private:
   [[noreturn]] void refuse(const YAML::Mark& mark, const std::string& sentence) const {
-    throw UsageError(place(mark) + sentence);
-  }
-  std::string place(const YAML::Mark& mark) const {
-    if (mark.is_null()) return source_ + ": ";
-    return fmt::format("{}:{}:{}: ", source_, mark.line + 1, mark.column + 1);
+    throw UsageError(placeIn(source_, mark) + sentence);
   }
 
-  void requireOneDocument(const std::string& text) const;
   void readMap(const YAML::Node& map, const Path& outer);
   void readEntry(const YAML::Node& key, const YAML::Node& value, const Path& outer);
   void add(const std::string& name, const std::string& shown, const YAML::Node& key, const YAML::Node& value);
@@ -133,35 +100,17 @@ class YamlReader {
 };
 
 GivenSettings YamlReader::read(std::string_view text, std::vector<std::string>* notes) {
-  if (text.size() > kLargestFile) {
-    throw UsageError(fmt::format("{} is larger than 1 MiB, which no configuration is", source_));
+  const YAML::Node root = yamlDocument(text, source_, "configuration");
+  if (root.IsNull()) {
+    throw UsageError(fmt::format("{} has no settings; write one a line, as in 'batch-size: 128'", source_));
   }
-  if (!isText(text)) {
-    throw UsageError(fmt::format("{} is no text: a configuration is a YAML file in UTF-8", source_));
-  }
+  if (!root.IsMap()) refuse(root.Mark(), "a configuration has lines such as 'batch-size: 128'");
   try {
-    requireOneDocument(std::string(text));
-    const YAML::Node root = YAML::Load(std::string(text));
-    if (root.IsNull()) {
-      throw UsageError(fmt::format("{} has no settings; write one a line, as in 'batch-size: 128'", source_));
-    }
-    if (!root.IsMap()) refuse(root.Mark(), "a configuration has lines such as 'batch-size: 128'");
     readMap(root, {});
   } catch (const YAML::Exception& error) {
-    throw UsageError(fmt::format("{}this is not YAML: {}", place(error.mark), error.msg));
+    refuse(error.mark, fmt::format("this is not YAML: {}", error.msg));
   }
   return layer_.finish(notes);
-}
-
-// YAML::Load reads the first document and passes over the rest, and YAML::LoadAll does not end at every damaged text.
-void YamlReader::requireOneDocument(const std::string& text) const {
-  std::istringstream stream(text);
-  YAML::Parser parser(stream);
-  DocumentStarts starts;
-  parser.HandleNextDocument(starts);
-  if (parser.HandleNextDocument(starts)) {
-    refuse(starts.last, "here begins a second document; a configuration is one");
-  }
 }
 
 void YamlReader::readMap(const YAML::Node& map, const Path& outer) {
@@ -198,7 +147,7 @@ void YamlReader::add(const std::string& name, const std::string& shown, const YA
   }
   std::vector<std::string> values = valuesOf(name, shown, value);
   if (!isSetting(name) && name != kJobDirectory) {
-    layer_.older.push_back({name, std::move(values), shown, place(key.Mark())});
+    layer_.older.push_back({name, std::move(values), shown, placeIn(source_, key.Mark())});
     return;
   }
   try {
@@ -296,13 +245,12 @@ GivenSettings readConfigFile(const fs::path& path, std::vector<std::string>* not
     throw UsageError(fmt::format("{} is a folder, not a configuration file{}", path.string(),
                                  isJob ? fmt::format("; give {}", (path / "config.yaml").string()) : ""));
   }
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kLargestFile + 1, '\0');  // a file may say any size, or be a pipe
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad() || (file.fail() && !file.eof())) {
-    throw UsageError(fmt::format("the configuration file {} cannot be read", path.string()));
+  std::string text;
+  try {
+    text = readWholeFile(path, kLargestYaml + 1);  // a file may say any size, or be a pipe
+  } catch (const IoError& failure) {
+    throw UsageError(fmt::format("the configuration file cannot be read: {}", failure.what()));
   }
-  text.resize(static_cast<std::size_t>(file.gcount()));
   return settingsFromYaml(text, path.string(), notes);
 }
 
