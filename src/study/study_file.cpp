@@ -83,7 +83,8 @@ class Reader {
 };
 
 void Reader::read() {
-  const YAML::Node root = yamlDocument(text_, file_.source, "study");
+  requireYamlDocument(text_, file_.source, "study");
+  const YAML::Node root = YAML::Load(std::string(text_));
   if (!root.IsMap()) failAt(file_.source, 1, "a study is a map with vary or runs in it");
   std::set<std::string> seen;
   for (const auto& entry : root) {

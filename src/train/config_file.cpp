@@ -82,7 +82,11 @@ class YamlReader {
 
  private:
   [[noreturn]] void refuse(const YAML::Mark& mark, const std::string& sentence) const {
-    throw UsageError(placeIn(source_, mark) + sentence);
+    throw UsageError(place(mark) + sentence);
+  }
+  std::string place(const YAML::Mark& mark) const {
+    if (mark.is_null()) return source_ + ": ";
+    return fmt::format("{}:{}:{}: ", source_, mark.line + 1, mark.column + 1);
   }
 
   void readMap(const YAML::Node& map, const Path& outer);
@@ -100,7 +104,8 @@ class YamlReader {
 };
 
 GivenSettings YamlReader::read(std::string_view text, std::vector<std::string>* notes) {
-  const YAML::Node root = yamlDocument(text, source_, "configuration");
+  requireYamlDocument(text, source_, "configuration");
+  const YAML::Node root = YAML::Load(std::string(text));
   if (root.IsNull()) {
     throw UsageError(fmt::format("{} has no settings; write one a line, as in 'batch-size: 128'", source_));
   }
@@ -147,7 +152,7 @@ void YamlReader::add(const std::string& name, const std::string& shown, const YA
   }
   std::vector<std::string> values = valuesOf(name, shown, value);
   if (!isSetting(name) && name != kJobDirectory) {
-    layer_.older.push_back({name, std::move(values), shown, placeIn(source_, key.Mark())});
+    layer_.older.push_back({name, std::move(values), shown, place(key.Mark())});
     return;
   }
   try {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
 
 #include "base/error.h"
 #include "train/run_config.h"
@@ -37,14 +38,14 @@ class DocumentStarts : public YAML::EventHandler {
   void OnMapEnd() override {}
 };
 
-}  // namespace
-
 std::string placeIn(const std::string& source, const YAML::Mark& mark) {
   if (mark.is_null()) return source + ": ";
   return fmt::format("{}:{}:{}: ", source, mark.line + 1, mark.column + 1);
 }
 
-YAML::Node yamlDocument(std::string_view text, const std::string& source, const std::string& what) {
+}  // namespace
+
+void requireYamlDocument(std::string_view text, const std::string& source, const std::string& what) {
   if (text.size() > kLargestYaml) {
     throw UsageError(fmt::format("{} is larger than 1 MiB, which no {} is", source, what));
   }
@@ -61,7 +62,7 @@ YAML::Node yamlDocument(std::string_view text, const std::string& source, const 
       throw UsageError(
           fmt::format("{}here begins a second document; a {} is one", placeIn(source, starts.last), what));
     }
-    return YAML::Load(std::string(text));
+    YAML::Load(std::string(text));
   } catch (const YAML::Exception& error) {
     throw UsageError(fmt::format("{}this is not YAML: {}", placeIn(source, error.mark), error.msg));
   }

@@ -5,17 +5,13 @@
 #include <string>
 #include <string_view>
 
-#include <yaml-cpp/yaml.h>
-
 namespace cohort {
 
 inline constexpr std::size_t kLargestYaml = 1U << 20;  // bytes
 
-// "SOURCE:LINE:COLUMN: ", to begin a sentence about a place in a text.
-std::string placeIn(const std::string& source, const YAML::Mark& mark);
-
-// The document in a text; `what` names what it ought to be ("configuration"). UsageError where the text has over 1 MiB, is
-// not UTF-8 text, is not YAML or has a second document. Maps may still hold themselves, by aliases. Thread-safe.
-YAML::Node yamlDocument(std::string_view text, const std::string& source, const std::string& what);
+// Afterwards, YAML::Load gives the text's one document; maps in it may still hold themselves, by aliases. `what` names what
+// it ought to be ("configuration"). UsageError where the text is larger than that, is not UTF-8 text, is not YAML or has a
+// second document. Thread-safe.
+void requireYamlDocument(std::string_view text, const std::string& source, const std::string& what);
 
 }  // namespace cohort
