@@ -20,13 +20,14 @@ MAY_USE = {
     "data": set(),
     "optim": set(),
     "report": set(),
+    "comm": set(),
     "fetch": {"data"},
     "models": {"graph"},
-    "sync": {"optim"},
+    "sync": {"optim", "comm"},
     "engine": {"graph"},
-    "train": {"graph", "data", "optim", "report", "models", "sync", "engine"},
+    "train": {"graph", "data", "optim", "report", "comm", "models", "sync", "engine"},
     "study": {"models", "report", "train"},
-    "cli": {"graph", "data", "optim", "report", "fetch", "models", "sync", "engine", "train", "study"},
+    "cli": {"graph", "data", "optim", "report", "comm", "fetch", "models", "sync", "engine", "train", "study"},
 }
 
 # Third parties, by how their headers begin -> the one module that may include them (None: any).
@@ -47,6 +48,7 @@ THIRD_PARTIES = {
     "yaml-cpp/": None,
     "curl/": "fetch",
     "openssl/": "fetch",
+    "mpi.h": "comm",
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

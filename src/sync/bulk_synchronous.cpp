@@ -3,23 +3,89 @@
 #include <algorithm>
 #include <chrono>
 
-namespace cohort {
+#include <fmt/format.h>
 
-BulkSynchronous::BulkSynchronous(const ParameterLayout& layout, Shard& shard, int grains, int lanes)
-    : layout_(layout),
-      shard_(shard),
+#include "base/error.h"
+
+namespace cohort {
+namespace {
+
+constexpr int kAgreementTag = 0;
+constexpr int kExchangeTag = 2;
+
+std::vector<std::vector<int>> coversOf(const GrainTree& tree, int workers) {
+  std::vector<std::vector<int>> covers;
+  const int grains = tree.node(0).grains.count();
+  for (int rank = 0; rank < workers; ++rank)
+    covers.push_back(tree.cover(grainsOfWorker(grains, rank, workers)));
+  return covers;
+}
+
+std::vector<std::span<float>> arenasOf(TreeSum& sum, const std::vector<int>& nodes) {
+  std::vector<std::span<float>> arenas;
+  for (const int node : nodes) arenas.push_back(sum.arenaOf(node));
+  return arenas;
+}
+
+}  // namespace
+
+void TimedShards::update(std::size_t offset, std::span<const float> sum, Step step) {
+  const auto start = std::chrono::steady_clock::now();
+  if (!kept_.empty()) std::ranges::copy(sum, kept_.begin() + static_cast<std::ptrdiff_t>(offset));
+  const auto shard = std::ranges::upper_bound(shards_, offset, {}, &Shard::end);
+  COHORT_CHECK(shard != shards_.end(), "the gradient belongs to one of the shards");
+  shard->update(offset, sum, step);
+  const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - start;
+  nanoseconds_.fetch_add(took.count(), std::memory_order_relaxed);
+}
+
+BulkSynchronous::BulkSynchronous(Communicator& alone, const ParameterLayout& layout, std::span<Shard> shards,
+                                 int grains, int lanes)
+    : shards_(shards),
       grains_(grains),
       lanes_(lanes),
-      sum_(layout, grains, lanes,
-           [this](PieceIndex piece, std::span<const float> sum) { apply(piece, sum); }) {}
+      tree_(grains),
+      agreement_(alone, tree_, kAgreementTag),
+      sum_(layout, tree_, {0, grains}, lanes,
+           [this, &layout](int, PieceIndex piece, std::span<const float> sum) {
+             shards_.update(layout.piece(piece).offset, sum, step_);
+           }) {
+  COHORT_CHECK(alone.size() == 1, "several workers exchange what they have");
+}
 
-void BulkSynchronous::apply(PieceIndex piece, std::span<const float> sum) {
-  const auto start = std::chrono::steady_clock::now();
-  if (!kept_.empty())
-    std::ranges::copy(sum, kept_.begin() + static_cast<std::ptrdiff_t>(layout_.piece(piece).offset));
-  shard_.update(layout_.piece(piece).offset, sum, step_);
-  const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - start;
-  updateNanoseconds_.fetch_add(took.count(), std::memory_order_relaxed);
+void BulkSynchronous::beginStep(Step step, Wishes wishes) {
+  step_ = step;
+  agreement_.begin(wishes);
+}
+
+ShardedBulkSynchronous::ShardedBulkSynchronous(Communicator& workers, const ParameterLayout& layout,
+                                               const BucketPlan& plan, std::span<Shard> shards,
+                                               std::span<float> weights, int grains, int lanes)
+    : shards_(shards),
+      lanes_(lanes),
+      tree_(grains),
+      own_(grainsOfWorker(grains, workers.rank(), workers.size())),
+      agreement_(workers, tree_, kAgreementTag),
+      sum_(layout, tree_, own_, lanes,
+           [this](int node, PieceIndex piece, std::span<const float>) { exchange_.finished(node, piece); }),
+      exchange_(workers, plan,
+                {.tree = tree_,
+                 .nodesOf = coversOf(tree_, workers.size()),
+                 .arenas = arenasOf(sum_, tree_.cover(own_)),
+                 .weights = weights,
+                 .apply = [this](std::size_t offset,
+                                 std::span<const float> sum) { shards_.update(offset, sum, step_); }},
+                kExchangeTag) {}
+
+void ShardedBulkSynchronous::beginStep(Step step, Wishes wishes) {
+  step_ = step;
+  agreement_.begin(wishes);
+  exchange_.begin();
+}
+
+StepResult ShardedBulkSynchronous::finishStep() {
+  exchange_.end(fmt::format("step {}", step_));
+  return agreement_.finish();
 }
 
 }  // namespace cohort

@@ -1,38 +1,83 @@
-// Bulk-synchronous training: every grain's gradient is summed in tree order, then applied once. A piece is
-// applied by the lane that completes its sum, at once, while it is in the cache and other layers still
-// compute: a closed piece's weights are read by no grain any more in this step.
+// Bulk-synchronous training: every grain's gradient is summed in tree order, then applied once; the same bits for any number of
+// workers and lanes.
 #pragma once
 
 #include <atomic>
+#include <span>
+#include <vector>
 
 #include "optim/shard.h"
+#include "sync/bucket_plan.h"
+#include "sync/shard_exchange.h"
 #include "sync/sync_rule.h"
 #include "sync/tree_sum.h"
 
 namespace cohort {
 
-class BulkSynchronous : public SyncRule {
+// Shards with their updates, timed.
+class TimedShards {
  public:
-  BulkSynchronous(const ParameterLayout& layout, Shard& shard, int grains, int lanes);
+  // Sorted by their slices; they outlive this.
+  explicit TimedShards(std::span<Shard> shards) : shards_(shards) {}
 
-  void beginStep(Step step) override { step_ = step; }
-  GrainRange grainsOf(int lane) const override { return shareOf({0, grains_}, {lane, lanes_}); }
-  GradientSink& sinkFor(GrainIndex grain) override { return sum_.sinkFor(grain); }
-  void finishStep() override {}
-  void keepGradients(std::span<float> arena) override { kept_ = arena; }
-  double updateSeconds() const override { return static_cast<double>(updateNanoseconds_.load()) * 1e-9; }
+  void update(std::size_t offset, std::span<const float> sum, Step step);
+  void keepGradients(std::span<float> arena) { kept_ = arena; }
+  double seconds() const { return static_cast<double>(nanoseconds_.load()) * 1e-9; }
 
  private:
-  void apply(PieceIndex piece, std::span<const float> sum);
+  std::span<Shard> shards_;
+  std::span<float> kept_;
+  std::atomic<std::int64_t> nanoseconds_ = 0;
+};
 
-  const ParameterLayout& layout_;
-  Shard& shard_;
+// On one worker. A piece is applied by the lane that completes its sum, at once, while it is in the cache and other layers
+// still compute: a closed piece's weights are read by no grain any more in this step.
+class BulkSynchronous : public SyncRule {
+ public:
+  BulkSynchronous(Communicator& alone, const ParameterLayout& layout, std::span<Shard> shards, int grains,
+                  int lanes);
+
+  void beginStep(Step step, Wishes wishes) override;
+  GrainRange grainsOf(int lane) const override { return shareOf({0, grains_}, {lane, lanes_}); }
+  void reportLoss(GrainIndex grain, const LossSum& loss) override { agreement_.report(grain, loss); }
+  GradientSink& sinkFor(GrainIndex grain) override { return sum_.sinkFor(grain); }
+  StepResult finishStep() override { return agreement_.finish(); }
+  void keepGradients(std::span<float> arena) override { shards_.keepGradients(arena); }
+  double updateSeconds() const override { return shards_.seconds(); }
+
+ private:
+  TimedShards shards_;
   int grains_;
   int lanes_;
   Step step_ = 0;
-  std::span<float> kept_;
-  std::atomic<std::int64_t> updateNanoseconds_ = 0;
+  GrainTree tree_;
+  StepAgreement agreement_;
   TreeSum sum_;
+};
+
+// On one of several workers, each the shard of its slices (`plan`): buckets move while earlier layers still compute.
+class ShardedBulkSynchronous : public SyncRule {
+ public:
+  ShardedBulkSynchronous(Communicator& workers, const ParameterLayout& layout, const BucketPlan& plan,
+                         std::span<Shard> shards, std::span<float> weights, int grains, int lanes);
+
+  void beginStep(Step step, Wishes wishes) override;
+  GrainRange grainsOf(int lane) const override { return shareOf(own_, {lane, lanes_}); }
+  void reportLoss(GrainIndex grain, const LossSum& loss) override { agreement_.report(grain, loss); }
+  GradientSink& sinkFor(GrainIndex grain) override { return sum_.sinkFor(grain); }
+  StepResult finishStep() override;
+  void keepGradients(std::span<float> arena) override { shards_.keepGradients(arena); }
+  double updateSeconds() const override { return shards_.seconds(); }
+
+ private:
+  TimedShards shards_;
+  int lanes_;
+  Step step_ = 0;
+  GrainTree tree_;
+  GrainRange own_;
+  StepAgreement agreement_;
+  TreeSum sum_;
+  ShardExchange exchange_;
 };
 
 }  // namespace cohort

@@ -33,4 +33,21 @@ int GrainTree::build(GrainRange grains, int parent) {
   return index;
 }
 
+std::vector<int> GrainTree::cover(GrainRange range) const {
+  std::vector<int> nodes;
+  addCover(0, range, nodes);
+  return nodes;
+}
+
+void GrainTree::addCover(int index, GrainRange range, std::vector<int>& nodes) const {
+  const Node& n = node(index);
+  if (n.grains.last <= range.first || n.grains.first >= range.last) return;
+  if (n.grains.first >= range.first && n.grains.last <= range.last) {
+    nodes.push_back(index);
+    return;
+  }
+  addCover(n.left, range, nodes);
+  addCover(n.right, range, nodes);
+}
+
 }  // namespace cohort

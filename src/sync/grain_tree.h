@@ -37,11 +37,14 @@ class GrainTree {
 
   const Node& node(int index) const { return nodes_[static_cast<std::size_t>(index)]; }
   int nodeCount() const { return static_cast<int>(nodes_.size()); }
+  // The largest nodes that together cover a range and nothing else, from left to right.
+  std::vector<int> cover(GrainRange range) const;
   int leaf(GrainIndex grain) const { return leaves_[static_cast<std::size_t>(grain)]; }
   bool isLeft(int index) const { return node(index).parent >= 0 && node(node(index).parent).left == index; }
 
  private:
   int build(GrainRange grains, int parent);
+  void addCover(int index, GrainRange range, std::vector<int>& nodes) const;
 
   std::vector<Node> nodes_;
   std::vector<int> leaves_;

@@ -32,18 +32,22 @@ class TreeSum::Sink : public GradientSink {
   float* scratch_;
 };
 
-TreeSum::TreeSum(const ParameterLayout& layout, int grains, int lanes, Complete complete)
+TreeSum::TreeSum(const ParameterLayout& layout, const GrainTree& tree, GrainRange range, int lanes,
+                 Complete complete)
     : layout_(layout),
-      tree_(grains),
+      tree_(tree),
+      range_(range),
       complete_(std::move(complete)),
-      arenaOfGrain_(static_cast<std::size_t>(grains), -1),
+      isCover_(static_cast<std::size_t>(tree.nodeCount())),
+      arenaOfGrain_(static_cast<std::size_t>(range.count()), -1),
       finished_(static_cast<std::size_t>(tree_.nodeCount()) * layout.pieces().size()) {
+  for (const int node : tree_.cover(range)) isCover_[static_cast<std::size_t>(node)] = true;
   for (int lane = 0; lane < lanes; ++lane) {
-    const GrainRange mine = shareOf({0, grains}, {lane, lanes});
+    const GrainRange mine = shareOf(range, {lane, lanes});
     scratch_.emplace_back(layout.largestPiece());
     placeGrains(mine);
     for (GrainIndex grain = mine.first; grain < mine.last; ++grain) {
-      const int arena = arenaOfGrain_[static_cast<std::size_t>(grain)];
+      const int arena = arenaIndex(grain);
       float* place = arena < 0 ? nullptr : arenas_[static_cast<std::size_t>(arena)].data();
       sinks_.push_back(std::make_unique<Sink>(*this, tree_.leaf(grain), place, scratch_.back().data()));
     }
@@ -53,7 +57,11 @@ TreeSum::TreeSum(const ParameterLayout& layout, int grains, int lanes, Complete 
 TreeSum::~TreeSum() = default;
 
 GradientSink& TreeSum::sinkFor(GrainIndex grain) {
-  return *sinks_[static_cast<std::size_t>(grain)];
+  return *sinks_[static_cast<std::size_t>(grain - range_.first)];
+}
+
+std::span<float> TreeSum::arenaOf(int node) {
+  return arenas_[static_cast<std::size_t>(arenaIndex(tree_.node(node).grains.first))].span();
 }
 
 // Walks through one lane's step: `open` holds the arenas of the lane's finished nodes that wait for their
@@ -77,7 +85,7 @@ void TreeSum::placeGrains(GrainRange grains) {
       arena = freeArenas.back();
       freeArenas.pop_back();
     }
-    arenaOfGrain_[static_cast<std::size_t>(grain)] = arena;
+    arenaOfGrain_[static_cast<std::size_t>(grain - range_.first)] = arena;
     while (leftIsOurs()) {
       if (arena >= 0) freeArenas.push_back(arena);
       arena = openArenas.back();
@@ -91,14 +99,13 @@ void TreeSum::placeGrains(GrainRange grains) {
 }
 
 float* TreeSum::place(int node, PieceIndex piece) {
-  const int arena = arenaOfGrain_[static_cast<std::size_t>(tree_.node(node).grains.first)];
-  return arenas_[static_cast<std::size_t>(arena)].data() + layout_.piece(piece).offset;
+  return arenaOf(node).data() + layout_.piece(piece).offset;
 }
 
 void TreeSum::finish(int node, PieceIndex piece, const float* values) {
   const Piece& where = layout_.piece(piece);
   const std::size_t pieces = layout_.pieces().size();
-  while (node != 0) {
+  while (!isCover_[static_cast<std::size_t>(node)]) {
     const int parent = tree_.node(node).parent;
     // Releases what this lane wrote, and acquires what the other half's lane wrote, whoever comes second.
     std::atomic<std::uint32_t>& halves =
@@ -111,7 +118,7 @@ void TreeSum::finish(int node, PieceIndex piece, const float* values) {
     values = left;
     node = parent;
   }
-  complete_(piece, {values, where.size});
+  complete_(node, piece, {values, where.size});
 }
 
 }  // namespace cohort

@@ -56,11 +56,11 @@ TEST(TreeSum, GivesTheBitsOfASerialTreeForAnyGrainsAndLanes) {
     const ParameterLayout layout = someLayout(random);
     std::vector<float> result(layout.size());
     std::vector<int> completions(layout.pieces().size());
-    TreeSum sum(layout, grains, lanes, [&](PieceIndex piece, std::span<const float> values) {
+    const GrainTree tree(grains);
+    TreeSum sum(layout, tree, {0, grains}, lanes, [&](int, PieceIndex piece, std::span<const float> values) {
       std::memcpy(result.data() + layout.piece(piece).offset, values.data(), values.size_bytes());
       ++completions[static_cast<std::size_t>(piece)];
     });
-    const GrainTree tree(grains);
     for (int step = 0; step < 3; ++step) {
       {
         std::vector<std::jthread> threads;
@@ -82,10 +82,31 @@ TEST(TreeSum, GivesTheBitsOfASerialTreeForAnyGrainsAndLanes) {
 
 TEST(TreeSum, NeedsTwoArenasForFourGrainsOnOneOrTwoLanes) {
   const ParameterLayout layout({{.name = "w", .shape = {8}, .initializer = Initializer::constant(0)}});
-  EXPECT_EQ(TreeSum(layout, 4, 2, [](PieceIndex, std::span<const float>) {}).arenas(), 2);
-  EXPECT_EQ(TreeSum(layout, 4, 1, [](PieceIndex, std::span<const float>) {}).arenas(), 2);
-  EXPECT_EQ(TreeSum(layout, 2, 1, [](PieceIndex, std::span<const float>) {}).arenas(), 1);
-  EXPECT_EQ(TreeSum(layout, 16, 2, [](PieceIndex, std::span<const float>) {}).arenas(), 6);
+  const auto arenas = [&](int grains, GrainRange range, int lanes) {
+    return TreeSum(layout, GrainTree(grains), range, lanes, [](int, PieceIndex, std::span<const float>) {})
+        .arenas();
+  };
+  EXPECT_EQ(arenas(4, {0, 4}, 2), 2);
+  EXPECT_EQ(arenas(4, {0, 4}, 1), 2);
+  EXPECT_EQ(arenas(2, {0, 2}, 1), 1);
+  EXPECT_EQ(arenas(16, {0, 16}, 2), 6);
+  EXPECT_EQ(arenas(8, {4, 6}, 1), 1);
+  EXPECT_EQ(arenas(8, {3, 6}, 1), 2);
+}
+
+TEST(GrainTree, CoversARangeWithItsLargestNodes) {
+  const GrainTree tree(8);
+  const auto cover = [&](GrainRange range) {
+    std::vector<std::pair<int, int>> ranges;
+    for (const int node : tree.cover(range))
+      ranges.emplace_back(tree.node(node).grains.first, tree.node(node).grains.last);
+    return ranges;
+  };
+  using Ranges = std::vector<std::pair<int, int>>;
+  EXPECT_EQ(cover({0, 8}), (Ranges{{0, 8}}));
+  EXPECT_EQ(cover({0, 4}), (Ranges{{0, 4}}));
+  EXPECT_EQ(cover({2, 5}), (Ranges{{2, 4}, {4, 5}}));
+  EXPECT_EQ(cover({1, 7}), (Ranges{{1, 2}, {2, 4}, {4, 6}, {6, 7}}));
 }
 
 TEST(GrainTree, SplitsInTheMiddleAndReachesEveryGrainOnce) {

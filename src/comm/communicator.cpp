@@ -1,0 +1,235 @@
+#include "comm/communicator.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include "base/error.h"
+
+namespace cohort {
+namespace {
+
+// Between two looks at messages under way, while nobody waits for them.
+constexpr std::chrono::microseconds kNap{50};
+
+// Transfers that are used once, at the same time.
+constexpr std::size_t kSpare = 8;
+
+// Above the users' tags.
+constexpr int kLengthTag = Communicator::kTags;
+constexpr int kTextTag = kLengthTag + 1;
+constexpr std::uint64_t kLongestText = std::uint64_t{1} << 30;
+
+std::span<std::byte> bytesOf(std::uint64_t& number) {
+  return std::as_writable_bytes(std::span(&number, 1));
+}
+
+// Senders only read.
+std::span<std::byte> asMemory(std::span<const std::byte> bytes) {
+  return {const_cast<std::byte*>(bytes.data()),
+          bytes.size()};  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+}
+
+}  // namespace
+
+struct Communicator::Transfer {
+  Message message;
+  std::function<void()> done;
+  bool isOnce = false;
+  MessageId id = -1;  // the communication thread's alone
+};
+
+Communicator::Communicator() = default;
+
+Communicator::Communicator(std::unique_ptr<Transport> transport, double patience)
+    : rank_(transport->rank()),
+      size_(transport->size()),
+      patience_(patience),
+      transport_(std::move(transport)) {
+  asked_.reserve(kSpare);
+  if (size_ > 1) thread_ = std::thread([this] { serve(); });
+}
+
+Communicator::~Communicator() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+Communicator::Transfer& Communicator::add(const Message& message, std::function<void()> done) {
+  COHORT_CHECK(message.peer >= 0 && message.peer < size_ && message.peer != rank_,
+               "a transfer is between two workers");
+  auto transfer = std::make_unique<Transfer>();
+  transfer->message = message;
+  transfer->done = std::move(done);
+  const std::lock_guard lock(mutex_);
+  transfers_.push_back(std::move(transfer));
+  asked_.reserve(transfers_.size() + kSpare);
+  return *transfers_.back();
+}
+
+Communicator::Transfer& Communicator::addSend(int to, int tag, std::span<const std::byte> memory,
+                                              std::function<void()> done) {
+  COHORT_CHECK(tag >= 0 && tag < kTags, "a user's tag");
+  return add({Message::Direction::Send, to, tag, asMemory(memory)}, std::move(done));
+}
+
+Communicator::Transfer& Communicator::addReceive(int from, int tag, std::span<std::byte> memory,
+                                                 std::function<void()> done) {
+  COHORT_CHECK(tag >= 0 && tag < kTags, "a user's tag");
+  return add({Message::Direction::Receive, from, tag, memory}, std::move(done));
+}
+
+void Communicator::start(Transfer& transfer) {
+  {
+    const std::lock_guard lock(mutex_);
+    asked_.push_back(&transfer);
+  }
+  wake_.notify_one();
+}
+
+void Communicator::waitUntil(const std::function<bool()>& ready, const std::function<std::string()>& what) {
+  if (size_ == 1) {
+    COHORT_CHECK(ready(), "a worker that is alone waits for nobody");
+    return;
+  }
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::duration<double>(patience_);
+  std::unique_lock lock(mutex_);
+  ++waiting_;
+  wake_.notify_one();
+  const bool isReady = changed_.wait_until(lock, limit, [&] { return failure_ != nullptr || ready(); });
+  --waiting_;
+  if (!isReady) {
+    failure_ = std::make_exception_ptr(
+        PeerError(fmt::format("worker {} waited {:g} s for {}", rank_, patience_, what())));
+    wake_.notify_one();
+  }
+  if (failure_) {
+    // The memory of what is under way may be gone soon: nobody moves it any more.
+    changed_.wait(lock, [this] { return ended_; });
+    std::rethrow_exception(failure_);
+  }
+}
+
+// ---- the communication thread
+
+void Communicator::serve() {
+  try {
+    for (;;) {
+      {
+        std::unique_lock lock(mutex_);
+        wake_.wait(lock, [this] { return stop_ || failure_ || underWay_ > 0 || !asked_.empty(); });
+        if (stop_ || failure_) break;
+        starting_.assign(asked_.begin(), asked_.end());
+        asked_.clear();
+      }
+      startAsked();
+      done_.clear();
+      transport_->poll(done_);
+      for (const MessageId id : done_) {
+        Transfer& transfer = *byMessage_[static_cast<std::size_t>(id)];
+        --underWay_;
+        if (transfer.isOnce) {
+          transport_->remove(id);
+          byMessage_[static_cast<std::size_t>(id)] = nullptr;
+        }
+        if (transfer.done) transfer.done();
+      }
+      pause();
+    }
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::current_exception();
+  }
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  changed_.notify_all();
+}
+
+void Communicator::startAsked() {
+  for (Transfer* transfer : starting_) {
+    if (transfer->id < 0) {
+      transfer->id = transport_->add(transfer->message);
+      byMessage_.resize(std::max(byMessage_.size(), static_cast<std::size_t>(transfer->id) + 1));
+      byMessage_[static_cast<std::size_t>(transfer->id)] = transfer;
+    }
+    transport_->start(transfer->id);
+    ++underWay_;
+  }
+}
+
+// After a look: tells those who wait, or lets others have the core.
+void Communicator::pause() {
+  bool urgent = false;
+  {
+    const std::lock_guard lock(mutex_);
+    urgent = waiting_ > 0;
+    if (urgent && !done_.empty()) changed_.notify_all();
+    if (!asked_.empty()) return;
+  }
+  if (!done_.empty()) return;
+  if (urgent) {
+    ::sched_yield();
+  } else {
+    std::this_thread::sleep_for(kNap);
+  }
+}
+
+// ---- between steps
+
+void Communicator::transferNow(const Message& message, const std::string& what) {
+  std::atomic<bool> isDone = false;
+  Transfer transfer{.message = message, .done = [&] { isDone = true; }, .isOnce = true};
+  start(transfer);
+  waitUntil([&] { return isDone.load(); }, [&] { return fmt::format("worker {}: {}", message.peer, what); });
+}
+
+void Communicator::sendNow(int to, const std::string& text, const std::string& what) {
+  std::uint64_t length = text.size();
+  transferNow({Message::Direction::Send, to, kLengthTag, bytesOf(length)}, what);
+  if (length > 0)
+    transferNow({Message::Direction::Send, to, kTextTag, asMemory(std::as_bytes(std::span(text)))}, what);
+}
+
+std::string Communicator::receiveNow(int from, const std::string& what) {
+  std::uint64_t length = 0;
+  transferNow({Message::Direction::Receive, from, kLengthTag, bytesOf(length)}, what);
+  COHORT_CHECK(length <= kLongestText, "a text between workers is short");
+  std::string text(length, '\0');
+  if (length > 0) {
+    transferNow({Message::Direction::Receive, from, kTextTag, std::as_writable_bytes(std::span(text))}, what);
+  }
+  return text;
+}
+
+std::vector<std::string> Communicator::gather(const std::string& text, const std::string& what) {
+  if (rank_ > 0) {
+    sendNow(0, text, what);
+    return {};
+  }
+  std::vector<std::string> texts{text};
+  for (int from = 1; from < size_; ++from) texts.push_back(receiveNow(from, what));
+  return texts;
+}
+
+std::string Communicator::broadcast(const std::string& text, const std::string& what) {
+  if (rank_ > 0) return receiveNow(0, what);
+  for (int to = 1; to < size_; ++to) sendNow(to, text, what);
+  return text;
+}
+
+void Communicator::barrier(const std::string& what) {
+  gather("", what);
+  broadcast("", what);
+}
+
+}  // namespace cohort

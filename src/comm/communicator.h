@@ -1,0 +1,95 @@
+// A worker's way to the others.
+//
+// One thread of its own does everything that the transport does, so that lanes never wait for a message: they ask, and are
+// called back. That thread looks, sleeps briefly, and looks again: a core that waits awake is a core that does not compute.
+// While somebody waits here (see `waitUntil`) it looks without pauses.
+//
+// Alone (`Communicator()`), a worker has no such thread, and everything below returns at once.
+//
+// Thread safety: start() and waitUntil() from any thread. Transfers are added, and the collective calls made, by one thread
+// at a time; collective calls are made by all workers in the same order.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/transport.h"
+
+namespace cohort {
+
+class Communicator {
+ public:
+  struct Transfer;
+  // After so many seconds a wait ends with a PeerError.
+  static constexpr double kDefaultPatience = 600;
+
+  Communicator();
+  explicit Communicator(std::unique_ptr<Transport> transport, double patience = kDefaultPatience);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  bool isFirst() const { return rank_ == 0; }
+
+  // A transfer that can be started again and again, while the communicator lives. `done` is called on the communication
+  // thread: it is quick, may start transfers, and does not wait. Tags are below kTags.
+  static constexpr int kTags = 1 << 24;
+  Transfer& addSend(int to, int tag, std::span<const std::byte> memory, std::function<void()> done = {});
+  Transfer& addReceive(int from, int tag, std::span<std::byte> memory, std::function<void()> done = {});
+  // Not while it is on its way. Allocates nothing.
+  void start(Transfer& transfer);
+  // Returns when `ready`, which is looked at after every transfer that is done. PeerError after the patience is over; the
+  // sentence is "worker 1 waited 60 s for WHAT". What stopped the communication thread is thrown here again.
+  void waitUntil(const std::function<bool()>& ready, const std::function<std::string()>& what);
+
+  // Collective; `what` names the occasion for the error's sentence.
+  void barrier(const std::string& what);
+  // Every worker's text on the first worker, by rank; nothing on the others.
+  std::vector<std::string> gather(const std::string& text, const std::string& what);
+  // The first worker's text on all.
+  std::string broadcast(const std::string& text, const std::string& what);
+
+ private:
+  Transfer& add(const Message& message, std::function<void()> done);
+  void transferNow(const Message& message, const std::string& what);
+  void sendNow(int to, const std::string& text, const std::string& what);
+  std::string receiveNow(int from, const std::string& what);
+  void serve();
+  void startAsked();
+  void pause();
+
+  int rank_ = 0;
+  int size_ = 1;
+  double patience_ = kDefaultPatience;
+  std::unique_ptr<Transport> transport_;  // used by the communication thread alone, once that runs
+
+  std::mutex mutex_;
+  std::condition_variable wake_;     // for the communication thread: there is something to do
+  std::condition_variable changed_;  // for who waits: something is done
+  std::vector<std::unique_ptr<Transfer>> transfers_;
+  std::vector<Transfer*> asked_;  // to be started
+  int waiting_ = 0;
+  bool stop_ = false;
+  bool ended_ = false;  // the communication thread, by a failure or as told
+  std::exception_ptr failure_;
+
+  // The communication thread's alone.
+  std::vector<Transfer*> starting_;
+  std::vector<Transfer*> byMessage_;
+  std::vector<MessageId> done_;
+  int underWay_ = 0;
+
+  std::thread thread_;
+};
+
+}  // namespace cohort

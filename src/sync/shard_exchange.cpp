@@ -1,0 +1,177 @@
+#include "sync/shard_exchange.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace cohort {
+namespace {
+
+void addInto(float* __restrict sum, const float* __restrict part, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) sum[i] += part[i];
+}
+
+std::span<std::byte> bytesOf(float* values, std::size_t count) {
+  return std::as_writable_bytes(std::span(values, count));
+}
+
+}  // namespace
+
+ShardExchange::ShardExchange(Communicator& workers, const BucketPlan& plan, Parts parts, int tag)
+    : workers_(workers),
+      plan_(plan),
+      parts_(std::move(parts)),
+      arenaOf_(static_cast<std::size_t>(parts_.tree.nodeCount())),
+      isOwn_(arenaOf_.size()),
+      sliceAt_(static_cast<std::size_t>(plan.count())),
+      pieces_(arenaOf_.size() * sliceAt_.size()),
+      halves_(pieces_.size()),
+      gradientSends_(pieces_.size()),
+      weightSends_(sliceAt_.size()) {
+  const int rank = workers.rank();
+  COHORT_CHECK(plan.workers() == workers.size() && static_cast<int>(parts_.nodesOf.size()) == workers.size(),
+               "the plan is for these workers");
+  std::size_t owned = 0;
+  for (int bucket = 0; bucket < plan.count(); ++bucket) {
+    sliceAt_[static_cast<std::size_t>(bucket)] = owned;
+    owned += plan.slice(bucket, rank).size();
+  }
+  for (int peer = 0; peer < workers.size(); ++peer) {
+    const std::vector<int>& nodes = parts_.nodesOf[static_cast<std::size_t>(peer)];
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      float*& arena = arenaOf_[static_cast<std::size_t>(nodes[i])];
+      if (peer == rank) {
+        isOwn_[static_cast<std::size_t>(nodes[i])] = true;
+        arena = parts_.arenas[i].data();
+      } else {
+        received_.emplace_back(owned);
+        arena = received_.back().data();
+      }
+    }
+  }
+  for (int bucket = 0; bucket < plan.count(); ++bucket) {
+    const int first = tag + bucket * (parts_.tree.nodeCount() + 1);
+    addGradientTransfers(bucket, first);
+    addWeightTransfers(bucket, first + parts_.tree.nodeCount());
+  }
+  isReceived_ = std::vector<std::atomic<bool>>(receives_.size());
+}
+
+void ShardExchange::addGradientTransfers(int bucket, int tag) {
+  const int rank = workers_.rank();
+  for (int peer = 0; peer < workers_.size(); ++peer) {
+    for (const int node : parts_.nodesOf[static_cast<std::size_t>(peer)]) {
+      if (peer != rank) {
+        const std::size_t size = plan_.slice(bucket, rank).size();
+        if (size == 0) continue;
+        const std::size_t index = receives_.size();
+        receives_.push_back({&workers_.addReceive(peer, tag + node, bytesOf(place(node, bucket), size),
+                                                  [this, index, node, bucket] {
+                                                    isReceived_[index] = true;
+                                                    add(node, bucket);
+                                                    --underWay_;
+                                                  }),
+                             peer, true});
+        ++transfersPerStep_;
+        continue;
+      }
+      for (int owner = 0; owner < workers_.size(); ++owner) {
+        const ArenaRange slice = plan_.slice(bucket, owner);
+        if (owner == rank || slice.size() == 0) continue;
+        float* values = arenaOf_[static_cast<std::size_t>(node)] + slice.begin;
+        gradientSends_[at(node, bucket)].push_back(
+            &workers_.addSend(owner, tag + node, bytesOf(values, slice.size()), [this] { --underWay_; }));
+        ++transfersPerStep_;
+      }
+    }
+  }
+}
+
+void ShardExchange::addWeightTransfers(int bucket, int tag) {
+  for (int peer = 0; peer < workers_.size(); ++peer) {
+    if (peer == workers_.rank()) continue;
+    const ArenaRange own = plan_.slice(bucket, workers_.rank());
+    const ArenaRange its = plan_.slice(bucket, peer);
+    if (own.size() > 0) {
+      weightSends_[static_cast<std::size_t>(bucket)].push_back(&workers_.addSend(
+          peer, tag, bytesOf(parts_.weights.data() + own.begin, own.size()), [this] { --underWay_; }));
+      ++transfersPerStep_;
+    }
+    if (its.size() > 0) {
+      const std::size_t index = receives_.size();
+      receives_.push_back(
+          {&workers_.addReceive(peer, tag, bytesOf(parts_.weights.data() + its.begin, its.size()),
+                                [this, index] {
+                                  isReceived_[index] = true;
+                                  --underWay_;
+                                }),
+           peer, false});
+      ++transfersPerStep_;
+    }
+  }
+}
+
+void ShardExchange::begin() {
+  underWay_ = transfersPerStep_;
+  for (std::size_t i = 0; i < receives_.size(); ++i) {
+    isReceived_[i] = false;
+    workers_.start(*receives_[i].transfer);
+  }
+}
+
+void ShardExchange::finished(int node, PieceIndex piece) {
+  const BucketPlan::Range buckets = plan_.bucketsOf(piece);
+  for (int bucket = buckets.first; bucket < buckets.last; ++bucket) {
+    const std::uint32_t done = 1 + pieces_[at(node, bucket)].fetch_add(1, std::memory_order_acq_rel);
+    if (done % static_cast<std::uint32_t>(plan_.piecesIn(bucket)) == 0) bucketFinished(node, bucket);
+  }
+}
+
+void ShardExchange::bucketFinished(int node, int bucket) {
+  for (Communicator::Transfer* transfer : gradientSends_[at(node, bucket)]) workers_.start(*transfer);
+  if (plan_.slice(bucket, workers_.rank()).size() > 0) add(node, bucket);
+}
+
+// Where the node's sum of this worker's slice lies: for a node that nobody brings, at its leftmost one.
+float* ShardExchange::place(int node, int bucket) {
+  while (arenaOf_[static_cast<std::size_t>(node)] == nullptr) node = parts_.tree.node(node).left;
+  float* arena = arenaOf_[static_cast<std::size_t>(node)];
+  return arena + (isOwn_[static_cast<std::size_t>(node)] ? plan_.slice(bucket, workers_.rank()).begin
+                                                         : sliceAt_[static_cast<std::size_t>(bucket)]);
+}
+
+// The node's sum of this worker's slice is complete.
+void ShardExchange::add(int node, int bucket) {
+  const ArenaRange slice = plan_.slice(bucket, workers_.rank());
+  while (node != 0) {
+    const int parent = parts_.tree.node(node).parent;
+    // Releases what this thread wrote, and acquires what the other half's wrote, whoever comes second.
+    if ((halves_[at(parent, bucket)].fetch_add(1, std::memory_order_acq_rel) & 1U) == 0) return;
+    addInto(place(parts_.tree.node(parent).left, bucket), place(parts_.tree.node(parent).right, bucket),
+            slice.size());
+    node = parent;
+  }
+  parts_.apply(slice.begin, {place(0, bucket), slice.size()});
+  for (Communicator::Transfer* transfer : weightSends_[static_cast<std::size_t>(bucket)])
+    workers_.start(*transfer);
+}
+
+std::string ShardExchange::missing(const std::string& what) const {
+  for (std::size_t i = 0; i < receives_.size(); ++i) {
+    if (!isReceived_[i] && receives_[i].isGradient) {
+      return fmt::format("worker {}: its part of {}", receives_[i].peer, what);
+    }
+  }
+  for (std::size_t i = 0; i < receives_.size(); ++i) {
+    if (!isReceived_[i]) return fmt::format("worker {}: the new weights after {}", receives_[i].peer, what);
+  }
+  return fmt::format("another worker to take what it is sent of {}", what);
+}
+
+void ShardExchange::end(const std::string& what) {
+  workers_.waitUntil([this] { return underWay_ == 0; }, [&] { return missing(what); });
+}
+
+}  // namespace cohort

@@ -1,0 +1,90 @@
+// Sums what all workers have for the nodes of a tree, and gives everybody the result: reduce-scatter and all-gather, bucket by
+// bucket, in the order of the tree's additions.
+//
+// A worker sends each slice of a finished bucket to the slice's owner. The owner adds what comes to the tree's nodes, whoever
+// (a lane, the communication thread) brings the second half of one; at the root it applies the sum, and sends the new weights
+// to all. Weights may arrive while this worker still computes: the owner had this worker's whole share of the bucket, so no
+// grain here reads these weights any more in this step.
+//
+// Thread safety: finished() from any lane, for different nodes or pieces at once; the rest by one thread, between steps.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/float_buffer.h"
+#include "comm/communicator.h"
+#include "sync/bucket_plan.h"
+#include "sync/grain_tree.h"
+
+namespace cohort {
+
+class ShardExchange {
+ public:
+  struct Parts {
+    const GrainTree& tree;
+    // By worker: the nodes that it brings. Together they cover the tree.
+    std::vector<std::vector<int>> nodesOf;
+    // Where this worker's own nodes have their sums, a whole arena each; in the order of nodesOf[rank]. In this worker's
+    // slices they are changed.
+    std::vector<std::span<float>> arenas;
+    // The floats of the arena that everybody gets.
+    std::span<float> weights;
+    // By a lane or the communication thread: the sum over all workers of the floats at `offset`, in this worker's slice of a
+    // bucket, is complete; on return the slice's weights are the new ones.
+    std::function<void(std::size_t offset, std::span<const float> sum)> apply;
+  };
+
+  // Tags from `tag` on are its own, as many as tagCount says.
+  ShardExchange(Communicator& workers, const BucketPlan& plan, Parts parts, int tag);
+  static int tagCount(const BucketPlan& plan, const GrainTree& tree) {
+    return plan.count() * (tree.nodeCount() + 1);
+  }
+
+  void begin();
+  // The own node's sum of this piece is in its arena.
+  void finished(int node, PieceIndex piece);
+  // When all own nodes and pieces are finished: waits for the others. `what` is being exchanged, for the error's sentence.
+  void end(const std::string& what);
+
+ private:
+  void addGradientTransfers(int bucket, int tag);
+  void addWeightTransfers(int bucket, int tag);
+  void bucketFinished(int node, int bucket);
+  void add(int node, int bucket);
+  float* place(int node, int bucket);
+  std::size_t at(int node, int bucket) const {
+    return static_cast<std::size_t>(node) * static_cast<std::size_t>(plan_.count()) +
+           static_cast<std::size_t>(bucket);
+  }
+  std::string missing(const std::string& what) const;
+
+  Communicator& workers_;
+  const BucketPlan& plan_;
+  Parts parts_;
+  // By node that some worker brings: an own one's whole arena, or the buffer of another's.
+  std::vector<float*> arenaOf_;
+  std::vector<bool> isOwn_;
+  std::vector<FloatBuffer> received_;  // others' nodes: this worker's slices, one after the other
+  std::vector<std::size_t> sliceAt_;   // by bucket: where its slice begins there
+  // Never reset: a step adds what makes them divisible again.
+  std::vector<std::atomic<std::uint32_t>> pieces_;  // by node and bucket: finished
+  std::vector<std::atomic<std::uint32_t>> halves_;  // by node and bucket: children that are complete
+  std::atomic<int> underWay_ = 0;
+  int transfersPerStep_ = 0;
+  struct Receive {
+    Communicator::Transfer* transfer = nullptr;
+    int peer = 0;
+    bool isGradient = false;
+  };
+  std::vector<Receive> receives_;
+  std::vector<std::atomic<bool>> isReceived_;
+  std::vector<std::vector<Communicator::Transfer*>> gradientSends_;  // by node and bucket
+  std::vector<std::vector<Communicator::Transfer*>> weightSends_;    // by bucket
+};
+
+}  // namespace cohort

@@ -1,0 +1,64 @@
+// What all workers know after a step: the loss of the whole batch, summed in tree order, and what any of them wished.
+//
+// A worker's losses go to the first one as soon as its last forward pass is done, and the answer comes back while backward
+// passes still run: agreeing takes no time of its own.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "base/trainable.h"
+#include "comm/communicator.h"
+#include "sync/grain_tree.h"
+
+namespace cohort {
+
+// Bits; what one worker wishes before a step happens on all after it.
+using Wishes = std::uint32_t;
+inline constexpr Wishes kWishStop = 1;
+inline constexpr Wishes kWishCheckpoint = 2;
+
+struct StepResult {
+  LossSum loss;  // over the whole batch
+  Wishes wishes = 0;
+};
+
+class StepAgreement {
+ public:
+  // `tag` and the one after it are its own.
+  StepAgreement(Communicator& workers, const GrainTree& tree, int tag);
+
+  void begin(Wishes own);
+  // By any lane, once for each of the worker's grains.
+  void report(GrainIndex grain, const LossSum& loss);
+  // When all grains have been reported; waits for the others.
+  StepResult finish();
+
+ private:
+  // A worker's message to the first one.
+  struct Grain {
+    LossSum loss;
+    Wishes wishes = 0;
+  };
+
+  void arrived();
+  LossSum sumOf(int node) const;
+
+  Communicator& workers_;
+  const GrainTree& tree_;
+  GrainRange own_;
+  std::vector<Grain> grains_;  // on the first worker, all; elsewhere only the own are filled
+  StepResult result_;
+  std::atomic<int> unreported_ = 0;  // own grains
+  std::atomic<int> missing_ = 0;     // the first worker: messages from workers, its own included
+  std::atomic<int> sending_ = 0;
+  std::atomic<bool> isAgreed_ = false;
+  std::vector<Communicator::Transfer*> sends_;
+  std::vector<Communicator::Transfer*> receives_;
+};
+
+// The grains of every worker of `size`.
+GrainRange grainsOfWorker(int grains, int rank, int size);
+
+}  // namespace cohort
