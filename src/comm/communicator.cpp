@@ -20,15 +20,6 @@ constexpr std::chrono::microseconds kNap{50};
 // Transfers that are used once, at the same time.
 constexpr std::size_t kSpare = 8;
 
-// Above the users' tags.
-constexpr int kLengthTag = Communicator::kTags;
-constexpr int kTextTag = kLengthTag + 1;
-constexpr std::uint64_t kLongestText = std::uint64_t{1} << 30;
-
-std::span<std::byte> bytesOf(std::uint64_t& number) {
-  return std::as_writable_bytes(std::span(&number, 1));
-}
-
 // Senders only read.
 std::span<std::byte> asMemory(std::span<const std::byte> bytes) {
   return {const_cast<std::byte*>(bytes.data()),
@@ -191,45 +182,6 @@ void Communicator::transferNow(const Message& message, const std::string& what) 
   Transfer transfer{.message = message, .done = [&] { isDone = true; }, .isOnce = true};
   start(transfer);
   waitUntil([&] { return isDone.load(); }, [&] { return fmt::format("worker {}: {}", message.peer, what); });
-}
-
-void Communicator::sendNow(int to, const std::string& text, const std::string& what) {
-  std::uint64_t length = text.size();
-  transferNow({Message::Direction::Send, to, kLengthTag, bytesOf(length)}, what);
-  if (length > 0)
-    transferNow({Message::Direction::Send, to, kTextTag, asMemory(std::as_bytes(std::span(text)))}, what);
-}
-
-std::string Communicator::receiveNow(int from, const std::string& what) {
-  std::uint64_t length = 0;
-  transferNow({Message::Direction::Receive, from, kLengthTag, bytesOf(length)}, what);
-  COHORT_CHECK(length <= kLongestText, "a text between workers is short");
-  std::string text(length, '\0');
-  if (length > 0) {
-    transferNow({Message::Direction::Receive, from, kTextTag, std::as_writable_bytes(std::span(text))}, what);
-  }
-  return text;
-}
-
-std::vector<std::string> Communicator::gather(const std::string& text, const std::string& what) {
-  if (rank_ > 0) {
-    sendNow(0, text, what);
-    return {};
-  }
-  std::vector<std::string> texts{text};
-  for (int from = 1; from < size_; ++from) texts.push_back(receiveNow(from, what));
-  return texts;
-}
-
-std::string Communicator::broadcast(const std::string& text, const std::string& what) {
-  if (rank_ > 0) return receiveNow(0, what);
-  for (int to = 1; to < size_; ++to) sendNow(to, text, what);
-  return text;
-}
-
-void Communicator::barrier(const std::string& what) {
-  gather("", what);
-  broadcast("", what);
 }
 
 }  // namespace cohort

@@ -6,8 +6,7 @@
 //
 // Alone (`Communicator()`), a worker has no such thread, and everything below returns at once.
 //
-// Thread safety: start() and waitUntil() from any thread. Transfers are added, and the collective calls made, by one thread
-// at a time; collective calls are made by all workers in the same order.
+// Thread safety: everything from any thread.
 #pragma once
 
 #include <condition_variable>
@@ -42,7 +41,8 @@ class Communicator {
   bool isFirst() const { return rank_ == 0; }
 
   // A transfer that can be started again and again, while the communicator lives. `done` is called on the communication
-  // thread: it is quick, may start transfers, and does not wait. Tags are below kTags.
+  // thread: it is quick, may start transfers, and does not wait. Tags are below kTags; those above are
+  // the channels' (channel.h).
   static constexpr int kTags = 1 << 24;
   Transfer& addSend(int to, int tag, std::span<const std::byte> memory, std::function<void()> done = {});
   Transfer& addReceive(int from, int tag, std::span<std::byte> memory, std::function<void()> done = {});
@@ -52,18 +52,11 @@ class Communicator {
   // sentence is "worker 1 waited 60 s for WHAT". What stopped the communication thread is thrown here again.
   void waitUntil(const std::function<bool()>& ready, const std::function<std::string()>& what);
 
-  // Collective; `what` names the occasion for the error's sentence.
-  void barrier(const std::string& what);
-  // Every worker's text on the first worker, by rank; nothing on the others.
-  std::vector<std::string> gather(const std::string& text, const std::string& what);
-  // The first worker's text on all.
-  std::string broadcast(const std::string& text, const std::string& what);
+  // One message that is sent or received once; returns when it is done. Between steps.
+  void transferNow(const Message& message, const std::string& what);
 
  private:
   Transfer& add(const Message& message, std::function<void()> done);
-  void transferNow(const Message& message, const std::string& what);
-  void sendNow(int to, const std::string& text, const std::string& what);
-  std::string receiveNow(int from, const std::string& what);
   void serve();
   void startAsked();
   void pause();

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "comm/channel.h"
 #include "comm/thread_transport.h"
 
 namespace cohort {
@@ -37,24 +38,26 @@ TEST(Communicator, AloneNeedsNobody) {
   Communicator alone;
   EXPECT_EQ(alone.size(), 1);
   EXPECT_TRUE(alone.isFirst());
-  alone.barrier("nothing");
-  EXPECT_THAT(alone.gather("a", "a text"), ElementsAre("a"));
-  EXPECT_EQ(alone.broadcast("b", "a text"), "b");
+  const Channel channel(alone, 0);
+  channel.barrier("nothing");
+  EXPECT_THAT(channel.gather("a", "a text"), ElementsAre("a"));
+  EXPECT_EQ(channel.broadcast("b", "a text"), "b");
 }
 
 TEST(Communicator, GathersAndBroadcastsTexts) {
   for (const std::uint32_t disorder : {0U, 7U}) {
     asWorkers(3, disorder, [](Communicator& worker) {
+      const Channel channel(worker, 3);
       const std::string own(static_cast<std::size_t>(worker.rank()) * 1000,
                             static_cast<char>('a' + worker.rank()));
-      const std::vector<std::string> all = worker.gather(own, "texts");
+      const std::vector<std::string> all = channel.gather(own, "texts");
       if (worker.isFirst()) {
         EXPECT_THAT(all, ElementsAre("", std::string(1000, 'b'), std::string(2000, 'c')));
       } else {
         EXPECT_TRUE(all.empty());
       }
-      EXPECT_EQ(worker.broadcast(worker.isFirst() ? "hello" : "", "a greeting"), "hello");
-      EXPECT_EQ(worker.broadcast("", "nothing"), "");
+      EXPECT_EQ(channel.broadcast(worker.isFirst() ? "hello" : "", "a greeting"), "hello");
+      EXPECT_EQ(channel.broadcast("", "nothing"), "");
     });
   }
 }
@@ -62,9 +65,10 @@ TEST(Communicator, GathersAndBroadcastsTexts) {
 TEST(Communicator, ABarrierIsPassedByAllOrNobody) {
   std::atomic<int> arrived = 0;
   asWorkers(4, 3, [&](Communicator& worker) {
+    const Channel channel(worker, 0);
     for (int round = 1; round <= 20; ++round) {
       ++arrived;
-      worker.barrier("a round");
+      channel.barrier("a round");
       EXPECT_GE(arrived.load(), 4 * round);
     }
   });
@@ -114,10 +118,11 @@ TEST(Communicator, TransfersRepeatAndMayStartOthers) {
 TEST(Communicator, AWaitEndsAndNamesWhoIsMissing) {
   ThreadHub hub(3);
   Communicator worker(hub.transport(1), 0.05);
-  EXPECT_THAT([&] { worker.barrier("the first step"); },
+  const Channel channel(worker, 0);
+  EXPECT_THAT([&] { channel.barrier("the first step"); },
               ThrowsMessage<PeerError>(HasSubstr("worker 1 waited 0.05 s for worker 0: the first step")));
   // And it stays so.
-  EXPECT_THROW(worker.barrier("the second step"), PeerError);
+  EXPECT_THROW(channel.barrier("the second step"), PeerError);
 }
 
 TEST(Communicator, WhatFailsOnItsThreadIsToldToWhoWaits) {
