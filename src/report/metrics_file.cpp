@@ -167,8 +167,8 @@ MetricsFile::MetricsFile(const fs::path& path, Step resumeStep) : path_(path) {
     const std::string kept = linesUpTo(path, text, resumeStep);
     if (kept != text) writeWholeFile(path, kept);
   }
-  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail("open", path, errno);
+  descriptor_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!descriptor_) fail("open", path, errno);
 }
 
 MetricsFile::~MetricsFile() {
@@ -176,7 +176,6 @@ MetricsFile::~MetricsFile() {
     flush();
   } catch (const IoError&) {  // NOLINT(bugprone-empty-catch): whoever wanted to know has flushed before
   }
-  ::close(descriptor_);
 }
 
 void MetricsFile::add(const TrainPoint& point) {
@@ -191,7 +190,7 @@ void MetricsFile::add(const EvaluationPoint& point) {
 
 void MetricsFile::flush() {
   while (!unwritten_.empty()) {
-    const ssize_t written = ::write(descriptor_, unwritten_.data(), unwritten_.size());
+    const ssize_t written = ::write(descriptor_.get(), unwritten_.data(), unwritten_.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) fail("write", path_, errno);
     if (written == 0) fail("write", path_, ENOSPC);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "report/records.h"
 
 namespace cohort {
@@ -39,7 +40,7 @@ class MetricsFile final : public RecordSink {
 
  private:
   std::filesystem::path path_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::string unwritten_;
 };
 

@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "study/child_process.h"
 #include "study/results.h"
@@ -63,11 +64,8 @@ class LengthEstimate {
 
 // Whether a process has this job directory: that of a study that was killed, until its checkpoint is written.
 bool isLocked(const fs::path& jobDirectory) {
-  const int lock = ::open((jobDirectory / "lock").c_str(), O_RDWR | O_CLOEXEC);
-  if (lock < 0) return false;
-  const bool locked = ::flock(lock, LOCK_EX | LOCK_NB) != 0;
-  ::close(lock);
-  return locked;
+  const Descriptor lock(::open((jobDirectory / "lock").c_str(), O_RDWR | O_CLOEXEC));
+  return lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0;
 }
 
 class Runner {

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -91,28 +90,19 @@ StudyDirectory::StudyDirectory(fs::path path, const Study& study) : path_(std::m
   fs::create_directories(path_ / "runs", error);
   if (error)
     throw IoError(fmt::format("cannot make the study's folder {}: {}", path_.string(), error.message()));
-  lock_ = ::open((path_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (lock_ < 0)
+  lock_ = Descriptor(::open((path_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!lock_)
     throw IoError(
         fmt::format("cannot write in the study's folder {}: {}", path_.string(), systemMessage(errno)));
-  try {
-    if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-      throw UsageError(
-          fmt::format("another study is using {}; wait for it, or give another --study-dir", path_.string()));
-    }
-    const fs::path points = path_ / "points.json";
-    if (fs::exists(points)) refuseChanges(storedRuns(points), study, path_);
-    writeWholeFile(path_ / "study.yaml", study.text);
-    if (!study.configText.empty()) writeWholeFile(config(), study.configText);
-    writeWholeFile(points, pointsJson(study));
-  } catch (...) {
-    ::close(lock_);
-    throw;
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    throw UsageError(
+        fmt::format("another study is using {}; wait for it, or give another --study-dir", path_.string()));
   }
-}
-
-StudyDirectory::~StudyDirectory() {
-  ::close(lock_);
+  const fs::path points = path_ / "points.json";
+  if (fs::exists(points)) refuseChanges(storedRuns(points), study, path_);
+  writeWholeFile(path_ / "study.yaml", study.text);
+  if (!study.configText.empty()) writeWholeFile(config(), study.configText);
+  writeWholeFile(points, pointsJson(study));
 }
 
 bool isFinished(const fs::path& jobDirectory, const Study& study, const StudyRun& run,
