@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/crash_point.h"
 #include "base/error.h"
 
 namespace cohort {
@@ -75,10 +76,12 @@ void AtomicFile::writeAt(std::uint64_t offset, std::span<const std::byte> bytes)
 void AtomicFile::commit() {
   COHORT_CHECK(descriptor_, "a second commit");
   if (::fsync(descriptor_.get()) != 0) fail("bring to the disk", temporary_, errno);
+  crashPoint("synced" + path_.extension().string());
   // Some file systems tell only now that a write failed.
   if (const int error = descriptor_.close(); error != 0) fail("close", temporary_, error);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("replace", path_, errno);
   committed_ = true;
+  crashPoint("renamed" + path_.extension().string());
   syncDirectory();
 }
 

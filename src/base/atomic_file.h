@@ -36,6 +36,8 @@ class AtomicFile {
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
   // Writes at a place of its own; does not move the place where `write` goes on.
   void writeAt(std::uint64_t offset, std::span<const std::byte> bytes);
+  // Where the bytes are until the commit; other processes may write to it too (base/file_part.h).
+  const std::filesystem::path& temporary() const { return temporary_; }
   // Once: the target is now this file, on the disk.
   void commit();
 

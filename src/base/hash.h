@@ -1,6 +1,7 @@
 // Hashes that name things: of names (keys of random streams) and of large buffers (weights, checkpoints).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,6 +17,10 @@ std::uint64_t hashName(std::string_view name);
 // so that several processes can hash their own chunks and arrive at the same string.
 std::string hashBytes(std::span<const std::byte> bytes);
 
+// The same by parts: the hashes of chunks, each of kHashChunkBytes but the last, and the hash of all chunks' hashes in order.
 inline constexpr std::size_t kHashChunkBytes = std::size_t{4} << 20;
+using ChunkHash = std::array<std::byte, 16>;
+ChunkHash hashChunk(std::span<const std::byte> bytes);
+std::string hashOfChunks(std::span<const ChunkHash> chunks);
 
 }  // namespace cohort

@@ -30,6 +30,7 @@ const StopFlag& stopOnSignals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGUSR1);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   // Lives as long as the process; it holds nothing that would have to be given back.
   static const bool started = [&] {

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -7,6 +8,8 @@
 #include "cli/run.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
+#include "comm/channel.h"
+#include "comm/mpi_transport.h"
 #include "report/console.h"
 #include "train/config_file.h"
 #include "train/run.h"
@@ -106,27 +109,55 @@ std::string jobDirectoryOf(const std::vector<GivenSettings>& layers) {
 
 }  // namespace
 
-int trainCommand(const RunContext& context, const TrainArguments& arguments) {
-  Console console(stdout, stderr, terminalOptions(arguments.verbosity));
+namespace {
+
+// Trains as the worker at this place.
+int trainAsWorker(const RunContext& context, const TrainArguments& arguments, const StopFlag& stop,
+                  const WorkerPlace& place) {
+  Communicator& workers = place.workers;
+  Console console(stdout, stderr,
+                  terminalOptions(workers.isFirst() ? arguments.verbosity : Verbosity::Quiet));
   ConsoleObserver observer(console);
+  const Channel channel(workers, 0);
   std::filesystem::path directory = jobDirectoryOf(arguments.layers);
   const auto stored = directory.empty() ? std::nullopt : storedConfig(directory);
   RunConfig config = resolveLayers(context.networks, stored, arguments.layers);
-  for (const std::string& note : arguments.notes) console.print("note: " + note);
-  if (directory.empty()) directory = newJobDirectory(config.network);
-  const JobDirectory job(directory);
-  printPlan(console, config, directory);
-  const StopFlag& stop = stopOnSignals();
+  if (workers.isFirst()) {
+    for (const std::string& note : arguments.notes) console.print("note: " + note);
+    if (directory.empty()) directory = newJobDirectory(config.network);
+  }
+  std::optional<JobDirectory> job;
+  if (workers.isFirst()) job.emplace(directory);
+  directory = channel.broadcast(directory.string(), "the job directory's name");
+  if (!workers.isFirst()) job.emplace(directory, JobDirectory::Role::Member);
+  if (workers.isFirst()) printPlan(console, config, directory);
   const RunSummary summary =
-      runTraining(context, std::move(config), job, stop, arguments.processStart, observer);
+      runTraining(context, std::move(config), *job, stop, arguments.processStart, observer, place);
   console.endProgress();
-  printSummary(console, summary);
+  if (workers.isFirst()) printSummary(console, summary);
   if (summary.interrupted) {
-    console.result(
-        fmt::format("stopped by a signal; go on with: cohort train --job-dir {}", directory.string()));
+    if (workers.isFirst()) {
+      console.result(
+          fmt::format("stopped by a signal; go on with: cohort train --job-dir {}", directory.string()));
+    }
     return kResume;
   }
   return kSuccess;
+}
+
+}  // namespace
+
+int trainCommand(const RunContext& context, const TrainArguments& arguments) {
+  const StopFlag& stop = stopOnSignals();
+  if (startedByMpi()) {
+    const MpiSession session;
+    Communicator workers(mpiTransport(session));
+    return trainAsWorker(
+        context, arguments, stop,
+        {.workers = workers, .localRank = session.localRank(), .localSize = session.localSize()});
+  }
+  Communicator alone;
+  return trainAsWorker(context, arguments, stop, {.workers = alone});
 }
 
 int evaluateCommand(const RunContext& context, const EvaluateArguments& arguments) {

@@ -88,7 +88,9 @@ void Communicator::start(Transfer& transfer) {
   wake_.notify_one();
 }
 
-void Communicator::waitUntil(const std::function<bool()>& ready, const std::function<std::string()>& what) {
+void Communicator::waitUntil(const std::function<bool()>& ready, const std::function<std::string()>& what,
+                             Wait wait) {
+  const int urgent = wait == Wait::Urgent ? 1 : 0;
   if (size_ == 1) {
     COHORT_CHECK(ready(), "a worker that is alone waits for nobody");
     return;
@@ -96,9 +98,11 @@ void Communicator::waitUntil(const std::function<bool()>& ready, const std::func
   const auto limit = std::chrono::steady_clock::now() + std::chrono::duration<double>(patience_);
   std::unique_lock lock(mutex_);
   ++waiting_;
+  urgent_ += urgent;
   wake_.notify_one();
   const bool isReady = changed_.wait_until(lock, limit, [&] { return failure_ != nullptr || ready(); });
   --waiting_;
+  urgent_ -= urgent;
   if (!isReady) {
     failure_ = std::make_exception_ptr(
         PeerError(fmt::format("worker {} waited {:g} s for {}", rank_, patience_, what())));
@@ -163,8 +167,8 @@ void Communicator::pause() {
   bool urgent = false;
   {
     const std::lock_guard lock(mutex_);
-    urgent = waiting_ > 0;
-    if (urgent && !done_.empty()) changed_.notify_all();
+    urgent = urgent_ > 0;
+    if (waiting_ > 0 && !done_.empty()) changed_.notify_all();
     if (!asked_.empty()) return;
   }
   if (!done_.empty()) return;
@@ -181,7 +185,8 @@ void Communicator::transferNow(const Message& message, const std::string& what) 
   std::atomic<bool> isDone = false;
   Transfer transfer{.message = message, .done = [&] { isDone = true; }, .isOnce = true};
   start(transfer);
-  waitUntil([&] { return isDone.load(); }, [&] { return fmt::format("worker {}: {}", message.peer, what); });
+  waitUntil([&] { return isDone.load(); }, [&] { return fmt::format("worker {}: {}", message.peer, what); },
+            Wait::Patient);
 }
 
 }  // namespace cohort

@@ -2,7 +2,7 @@
 //
 // One thread of its own does everything that the transport does, so that lanes never wait for a message: they ask, and are
 // called back. That thread looks, sleeps briefly, and looks again: a core that waits awake is a core that does not compute.
-// While somebody waits here (see `waitUntil`) it looks without pauses.
+// While somebody waits urgently (see `waitUntil`) it looks without pauses.
 //
 // Alone (`Communicator()`), a worker has no such thread, and everything below returns at once.
 //
@@ -50,9 +50,12 @@ class Communicator {
   void start(Transfer& transfer);
   // Returns when `ready`, which is looked at after every transfer that is done. PeerError after the patience is over; the
   // sentence is "worker 1 waited 60 s for WHAT". What stopped the communication thread is thrown here again.
-  void waitUntil(const std::function<bool()>& ready, const std::function<std::string()>& what);
+  // Urgent: nothing else can be done meanwhile, so that the communication thread may use this core.
+  enum class Wait { Patient, Urgent };
+  void waitUntil(const std::function<bool()>& ready, const std::function<std::string()>& what,
+                 Wait wait = Wait::Urgent);
 
-  // One message that is sent or received once; returns when it is done. Between steps.
+  // One message that is sent or received once; returns when it is done.
   void transferNow(const Message& message, const std::string& what);
 
  private:
@@ -72,6 +75,7 @@ class Communicator {
   std::vector<std::unique_ptr<Transfer>> transfers_;
   std::vector<Transfer*> asked_;  // to be started
   int waiting_ = 0;
+  int urgent_ = 0;  // of them
   bool stop_ = false;
   bool ended_ = false;  // the communication thread, by a failure or as told
   std::exception_ptr failure_;

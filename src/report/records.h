@@ -16,6 +16,7 @@ struct TimeShares {
   double forward = 0;
   double backward = 0;
   double update = 0;
+  double wait = 0;        // for other workers
   double checkpoint = 0;  // training stood still for them
   double evaluation = 0;
 };

@@ -17,7 +17,8 @@ namespace cohort {
 // Bits; what one worker wishes before a step happens on all after it.
 using Wishes = std::uint32_t;
 inline constexpr Wishes kWishStop = 1;
-inline constexpr Wishes kWishCheckpoint = 2;
+inline constexpr Wishes kWishEnd = 2;  // as if the last step was reached
+inline constexpr Wishes kWishCheckpoint = 4;
 
 struct StepResult {
   LossSum loss;  // over the whole batch

@@ -12,7 +12,10 @@
 
 #include <fmt/format.h>
 
+#include "base/atomic_file.h"
+#include "base/crash_point.h"
 #include "base/error.h"
+#include "base/file_part.h"
 #include "base/hash.h"
 #include "train/safetensors.h"
 
@@ -27,10 +30,19 @@ constexpr std::string_view kStep = "cohort.step";
 constexpr std::string_view kConfig = "cohort.config";
 constexpr std::string_view kRunHash = "cohort.hash.run";
 
+// The checkpoints' own channel: they are written while steps are computed.
+constexpr int kChannel = 1;
+
+// A stretch of an arena that this worker has.
+struct Part {
+  std::size_t offset = 0;  // in the arena
+  std::span<float> values;
+};
+
 // One arena of a checkpoint: the weights, or a slot.
 struct Arena {
   std::string name;  // "weights" or the slot's
-  std::span<float> values;
+  std::vector<Part> parts;
 
   std::string tensorName(const Parameter& parameter) const {
     return name == "weights" ? parameter.name : fmt::format("slot.{}.{}", name, parameter.name);
@@ -38,9 +50,18 @@ struct Arena {
   std::string hashKey() const { return "cohort.hash." + name; }
 };
 
-std::vector<Arena> arenasOf(const TrainingState& state) {
-  std::vector<Arena> arenas{{"weights", {const_cast<float*>(state.weights.data()), state.weights.size()}}};
-  for (const Shard::Slot& slot : state.shard->slots()) arenas.push_back({slot.name, slot.values});
+// What this worker owns.
+std::vector<Arena> arenasOf(TrainingState& state) {
+  std::vector<Arena> arenas{{"weights", {}}};
+  for (Shard& shard : state.shards) {
+    arenas.front().parts.push_back(
+        {shard.begin(), state.weights.span().subspan(shard.begin(), shard.end() - shard.begin())});
+    std::size_t next = 1;
+    for (const Shard::Slot& slot : shard.slots()) {
+      if (next == arenas.size()) arenas.push_back({slot.name, {}});
+      arenas[next++].parts.push_back({shard.begin(), slot.values});
+    }
+  }
   return arenas;
 }
 
@@ -50,32 +71,137 @@ std::string runHash(const std::string& step, const std::string& config) {
 }
 
 // Weights that are no longer numbers must not take the place of a checkpoint that one can go on from.
-void requireFinite(std::span<const float> weights, Step step) {
-  if (!std::ranges::all_of(weights, [](float weight) { return std::isfinite(weight); })) {
-    throw UsageError(
-        fmt::format("the weights are no longer finite after {} steps, so no checkpoint of them was written; "
-                    "a smaller --lr would help",
-                    step));
+void requireFinite(const Arena& weights, Step step) {
+  for (const Part& part : weights.parts) {
+    if (!std::ranges::all_of(part.values, [](float weight) { return std::isfinite(weight); })) {
+      throw UsageError(fmt::format(
+          "the weights are no longer finite after {} steps, so no checkpoint of them was written; "
+          "a smaller --lr would help",
+          step));
+    }
   }
 }
 
-void writeArenas(const fs::path& path, const ParameterLayout& layout, const std::vector<Arena>& arenas,
-                 Step step, const std::string& config) {
-  requireFinite(arenas.front().values, step);
-  const std::string stepText = std::to_string(step);
-  TensorMetadata metadata{{std::string(kStep), stepText},
-                          {std::string(kConfig), config},
-                          {std::string(kRunHash), runHash(stepText, config)}};
-  std::vector<TensorToWrite> tensors;
-  for (const Arena& arena : arenas) {
-    metadata[arena.hashKey()] = hashBytes(std::as_bytes(arena.values));
-    for (const Parameter& parameter : layout.parameters()) {
-      tensors.push_back({arena.tensorName(parameter), parameter.shape,
-                         arena.values.subspan(parameter.offset, parameter.size)});
+// Does its part on every worker; where that fails on one, it fails on all, with the same sentence.
+void together(const Channel& workers, const std::string& what, const std::function<void()>& work) {
+  constexpr char kUsage = 'u';
+  constexpr char kIo = 'i';
+  std::string failure;
+  try {
+    work();
+  } catch (const UsageError& error) {
+    failure = kUsage + std::string(error.what());
+  } catch (const IoError& error) {
+    failure = kIo + std::string(error.what());
+  }
+  const std::vector<std::string> all = workers.gather(failure, what);
+  const auto first = std::ranges::find_if(all, [](const std::string& text) { return !text.empty(); });
+  const std::string verdict = workers.broadcast(first == all.end() ? "" : *first, what);
+  if (verdict.empty()) return;
+  if (verdict.front() == kUsage) throw UsageError(verdict.substr(1));
+  throw IoError(verdict.substr(1));
+}
+
+// One checkpoint on its way to the disk; every worker has one of these for it.
+class CheckpointWrite {
+ public:
+  CheckpointWrite(const Channel& workers, const ParameterLayout& layout, const std::vector<Arena>& arenas,
+                  Step step, const std::string& config)
+      : workers_(workers), layout_(layout), arenas_(arenas), step_(step) {
+    const std::string stepText = std::to_string(step);
+    metadata_ = {{std::string(kStep), stepText},
+                 {std::string(kConfig), config},
+                 {std::string(kRunHash), runHash(stepText, config)}};
+    for (const Arena& arena : arenas) {
+      metadata_[arena.hashKey()] = hashOfChunks({});  // as long as the real one
+      for (const Parameter& parameter : layout.parameters()) {
+        tensors_.push_back({arena.tensorName(parameter), parameter.shape});
+      }
+    }
+    payload_ = safetensorsHeader(tensors_, metadata_).size();
+  }
+
+  void write(const fs::path& path) {
+    std::optional<AtomicFile> file;
+    together(workers_, "the begin of a checkpoint", [&] {
+      requireFinite(arenas_.front(), step_);
+      if (isFirst()) file.emplace(path);
+    });
+    const fs::path temporary =
+        workers_.broadcast(isFirst() ? file->temporary().string() : "", "a checkpoint's name");
+    together(workers_, "writing a checkpoint", [&] { writeParts(temporary); });
+    std::string own;
+    together(workers_, "reading a checkpoint back", [&] { own = hashShare(temporary); });
+    takeHashes(workers_.gather(own, "the hashes of a checkpoint"));
+    together(workers_, "the end of a checkpoint", [&] {
+      if (!isFirst()) return;
+      const std::string header = safetensorsHeader(tensors_, metadata_);
+      COHORT_CHECK(header.size() == payload_, "the header has the length that was left for it");
+      file->writeAt(0, std::as_bytes(std::span(header)));
+      crashPoint("checkpoint-header");
+      file->commit();
+    });
+  }
+
+ private:
+  bool isFirst() const { return workers_.workers().isFirst(); }
+  std::uint64_t arenaBytes() const { return layout_.size() * sizeof(float); }
+  std::uint64_t arenaAt(std::size_t arena) const { return payload_ + arena * arenaBytes(); }
+  std::size_t chunksPerArena() const { return (arenaBytes() + kHashChunkBytes - 1) / kHashChunkBytes; }
+
+  void writeParts(const fs::path& temporary) {
+    FilePart file(temporary);
+    for (std::size_t i = 0; i < arenas_.size(); ++i) {
+      for (const Part& part : arenas_[i].parts) {
+        file.writeAt(arenaAt(i) + part.offset * sizeof(float), std::as_bytes(part.values));
+      }
+      crashPoint("checkpoint-part");
+    }
+    file.sync();
+    crashPoint("checkpoint-parts");
+  }
+
+  // The hashes of every size()-th chunk, one after the other.
+  std::string hashShare(const fs::path& temporary) const {
+    const FilePart file(temporary);
+    std::string hashes;
+    std::vector<std::byte> chunk(std::min<std::uint64_t>(kHashChunkBytes, arenaBytes()));
+    for (std::size_t c = static_cast<std::size_t>(workers_.workers().rank());
+         c < arenas_.size() * chunksPerArena(); c += static_cast<std::size_t>(workers_.workers().size())) {
+      const std::uint64_t begin = c % chunksPerArena() * kHashChunkBytes;
+      const std::span<std::byte> bytes =
+          std::span(chunk).first(std::min<std::uint64_t>(kHashChunkBytes, arenaBytes() - begin));
+      file.readAt(arenaAt(c / chunksPerArena()) + begin, bytes);
+      const ChunkHash hash = hashChunk(bytes);
+      hashes.append(reinterpret_cast<const char*>(hash.data()), hash.size());
+    }
+    return hashes;
+  }
+
+  // On the first worker, from all.
+  void takeHashes(const std::vector<std::string>& shares) {
+    if (!isFirst()) return;
+    std::vector<ChunkHash> chunks(arenas_.size() * chunksPerArena());
+    for (std::size_t c = 0; c < chunks.size(); ++c) {
+      const std::string& share = shares[c % shares.size()];
+      COHORT_CHECK(share.size() >= (c / shares.size() + 1) * sizeof(ChunkHash),
+                   "every worker hashed its share");
+      std::memcpy(chunks[c].data(), share.data() + c / shares.size() * sizeof(ChunkHash), sizeof(ChunkHash));
+    }
+    for (std::size_t i = 0; i < arenas_.size(); ++i) {
+      metadata_[arenas_[i].hashKey()] =
+          hashOfChunks(std::span(chunks).subspan(i * chunksPerArena(), chunksPerArena()));
     }
   }
-  writeSafetensors(path, tensors, metadata);
-}
+
+  const Channel& workers_;
+  const ParameterLayout& layout_;
+  const std::vector<Arena>& arenas_;
+  Step step_;
+  TensorMetadata metadata_;
+  std::vector<TensorShape> tensors_;
+  std::uint64_t payload_ = 0;
+};
 
 const std::string& metadataOf(const SafetensorsReader& file, std::string_view key) {
   const auto found = file.metadata().find(key);
@@ -102,22 +228,19 @@ class CheckpointStore::Writer {
     wake_.notify_all();
   }
 
-  void start(const TrainingState& state, fs::path path, std::string config,
-             std::function<void()> afterwards) {
+  // Copies what the worker owns, and has `write` write the copy.
+  void start(TrainingState& state, std::function<void(const std::vector<Arena>&)> write) {
     wait();
-    const std::vector<Arena> arenas = arenasOf(state);
-    copies_.resize(arenas.size());
-    snapshot_.clear();
-    for (std::size_t i = 0; i < arenas.size(); ++i) {
-      if (copies_[i].size() != arenas[i].values.size()) copies_[i] = FloatBuffer(arenas[i].values.size());
-      std::memcpy(copies_[i].data(), arenas[i].values.data(), arenas[i].values.size_bytes());
-      snapshot_.push_back({arenas[i].name, copies_[i].span()});
+    snapshot_ = arenasOf(state);
+    std::size_t next = 0;
+    for (Arena& arena : snapshot_) {
+      for (Part& part : arena.parts) {
+        if (next == copies_.size()) copies_.emplace_back(part.values.size());
+        std::ranges::copy(part.values, copies_[next].data());
+        part.values = copies_[next++].span();
+      }
     }
-    job_ = [this, &layout = state.layout, path = std::move(path), step = state.step, text = std::move(config),
-            done = std::move(afterwards)] {
-      writeArenas(path, layout, snapshot_, step, text);
-      done();
-    };
+    job_ = [this, write = std::move(write)] { write(snapshot_); };
     const std::lock_guard lock(mutex_);
     busy_ = true;
     wake_.notify_all();
@@ -157,8 +280,8 @@ class CheckpointStore::Writer {
   std::jthread thread_;
 };
 
-CheckpointStore::CheckpointStore(fs::path directory, int keep)
-    : directory_(std::move(directory)), keep_(keep) {}
+CheckpointStore::CheckpointStore(fs::path directory, int keep, Communicator& workers)
+    : directory_(std::move(directory)), keep_(keep), workers_(workers, kChannel) {}
 
 CheckpointStore::~CheckpointStore() = default;
 
@@ -183,6 +306,7 @@ std::vector<CheckpointFile> CheckpointStore::list() const {
 }
 
 void CheckpointStore::removeOld(Step newest) const {
+  if (!workers_.workers().isFirst()) return;
   std::vector<CheckpointFile> files = list();
   // A later one is damaged (the run would have gone on from it): it counts for nothing.
   std::erase_if(files, [newest](const CheckpointFile& file) { return file.step > newest; });
@@ -192,15 +316,19 @@ void CheckpointStore::removeOld(Step newest) const {
   }
 }
 
-void CheckpointStore::save(const TrainingState& state, const std::string& config) {
+void CheckpointStore::save(TrainingState& state, const std::string& config) {
   if (!writer_) writer_ = std::make_unique<Writer>();
-  writer_->start(state, pathOf(state.step), config, [this, step = state.step] { removeOld(step); });
+  writer_->start(
+      state, [this, &layout = state.layout, step = state.step, config](const std::vector<Arena>& snapshot) {
+        CheckpointWrite(workers_, layout, snapshot, step, config).write(pathOf(step));
+        removeOld(step);
+      });
 }
 
-fs::path CheckpointStore::saveNow(const TrainingState& state, const std::string& config) {
+fs::path CheckpointStore::saveNow(TrainingState& state, const std::string& config) {
   wait();
   fs::path path = pathOf(state.step);
-  writeArenas(path, state.layout, arenasOf(state), state.step, config);
+  CheckpointWrite(workers_, state.layout, arenasOf(state), state.step, config).write(path);
   removeOld(state.step);
   return path;
 }
@@ -211,17 +339,56 @@ void CheckpointStore::wait() {
 
 std::optional<CheckpointFile> CheckpointStore::restoreLatest(
     TrainingState& state, const std::function<void(const std::string&)>& damaged) const {
+  constexpr const char* kWhat = "the name of the checkpoint to go on from";
+  if (!workers_.workers().isFirst()) {
+    const fs::path path = workers_.broadcast("", kWhat);
+    if (path.empty()) return std::nullopt;
+    restoreCheckpoint(path, state);
+    return CheckpointFile{path, state.step};
+  }
   std::vector<CheckpointFile> files = list();
   for (; !files.empty(); files.pop_back()) {
     try {
       restoreCheckpoint(files.back().path, state);
-      return files.back();
+      break;
     } catch (const IoError& error) {
       damaged(error.what());
     }
   }
-  return std::nullopt;
+  workers_.broadcast(files.empty() ? "" : files.back().path.string(), kWhat);
+  return files.empty() ? std::nullopt : std::optional(files.back());
 }
+
+namespace {
+
+// Fills `values` with the arena's floats from `offset` on.
+void readArena(const SafetensorsReader& file, const ParameterLayout& layout, const Arena& arena,
+               std::size_t offset, std::span<float> values) {
+  for (const Parameter& parameter : layout.parameters()) {
+    const std::size_t begin = std::max(parameter.offset, offset);
+    const std::size_t end = std::min(parameter.offset + parameter.size, offset + values.size());
+    if (begin >= end) continue;
+    file.readPart(arena.tensorName(parameter), parameter.size, begin - parameter.offset,
+                  values.subspan(begin - offset, end - begin));
+  }
+}
+
+void requireWhole(const SafetensorsReader& file, const ParameterLayout& layout, const Arena& arena) {
+  constexpr std::size_t kChunkFloats = kHashChunkBytes / sizeof(float);
+  std::vector<ChunkHash> chunks;
+  std::vector<float> chunk(std::min(kChunkFloats, layout.size()));
+  for (std::size_t at = 0; at < layout.size(); at += kChunkFloats) {
+    const std::span<float> values = std::span(chunk).first(std::min(kChunkFloats, layout.size() - at));
+    readArena(file, layout, arena, at, values);
+    chunks.push_back(hashChunk(std::as_bytes(values)));
+  }
+  if (hashOfChunks(chunks) != metadataOf(file, arena.hashKey())) {
+    throw IoError(
+        fmt::format("{} is damaged: its {} do not fit their hash", file.path().string(), arena.name));
+  }
+}
+
+}  // namespace
 
 void restoreCheckpoint(const fs::path& path, TrainingState& state) {
   const SafetensorsReader file(path);
@@ -235,13 +402,11 @@ void restoreCheckpoint(const fs::path& path, TrainingState& state) {
     throw IoError(
         fmt::format("{} is damaged: its step and configuration do not fit their hash", path.string()));
   }
-  for (const Arena& arena : arenasOf(state)) {
-    for (const Parameter& parameter : state.layout.parameters()) {
-      file.read(arena.tensorName(parameter), arena.values.subspan(parameter.offset, parameter.size));
-    }
-    if (hashBytes(std::as_bytes(arena.values)) != metadataOf(file, arena.hashKey())) {
-      throw IoError(fmt::format("{} is damaged: its {} do not fit their hash", path.string(), arena.name));
-    }
+  std::vector<Arena> arenas = arenasOf(state);
+  arenas.front().parts = {{0, state.weights.span()}};  // all workers have all weights
+  for (const Arena& arena : arenas) requireWhole(file, state.layout, arena);
+  for (const Arena& arena : arenas) {
+    for (const Part& part : arena.parts) readArena(file, state.layout, arena, part.offset, part.values);
   }
   state.step = step;
 }
@@ -262,8 +427,12 @@ void initializeFrom(const fs::path& path, TrainingState& state) {
     file.read(parameter.name, state.weights.span().subspan(parameter.offset, parameter.size));
   }
   // A moving average starts at the first weights.
-  for (const Shard::Slot& slot : state.shard->slots()) {
-    if (slot.name == "average") std::ranges::copy(state.weights.span(), slot.values.begin());
+  for (Shard& shard : state.shards) {
+    for (const Shard::Slot& slot : shard.slots()) {
+      if (slot.name == "average")
+        std::ranges::copy(state.weights.span().subspan(shard.begin(), slot.values.size()),
+                          slot.values.begin());
+    }
   }
 }
 

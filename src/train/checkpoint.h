@@ -5,7 +5,11 @@
 // and "cohort.hash.run" of the step and the configuration.
 // A file whose contents do not fit their hashes is damaged: it is reported, and the one before is used.
 //
-// save() copies the state and writes in the background; saveNow() writes from the state itself. Used by one thread.
+// With several workers it is still one file: each writes the slices that it owns, reads back and hashes a share of all chunks,
+// and the first one puts the header in front, last of all, and gives the file its name. What fails on one worker fails on all.
+//
+// save() copies the state and writes in the background; saveNow() writes from the state itself. Used by one thread; all
+// workers make the same calls in the same order.
 #pragma once
 
 #include <filesystem>
@@ -15,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/channel.h"
 #include "train/training_state.h"
 
 namespace cohort {
@@ -26,7 +31,7 @@ struct CheckpointFile {
 
 class CheckpointStore {
  public:
-  CheckpointStore(std::filesystem::path directory, int keep);
+  CheckpointStore(std::filesystem::path directory, int keep, Communicator& workers);
   ~CheckpointStore();
 
   // In the order of their steps.
@@ -34,11 +39,12 @@ class CheckpointStore {
 
   // Returns when the state is copied; waits for an earlier one still being written. An IoError of an earlier write is
   // thrown here, in saveNow or in wait. Weights that are not finite are not written: a UsageError.
-  void save(const TrainingState& state, const std::string& config);
-  std::filesystem::path saveNow(const TrainingState& state, const std::string& config);
+  void save(TrainingState& state, const std::string& config);
+  std::filesystem::path saveNow(TrainingState& state, const std::string& config);
   void wait();
 
-  // Restores the newest checkpoint that is whole; `damaged` is told of each that is not. Nothing where there is none.
+  // Restores the newest checkpoint that is whole, as the first worker sees it, who tells `damaged` of each that is not. Nothing
+  // where there is none.
   std::optional<CheckpointFile> restoreLatest(TrainingState& state,
                                               const std::function<void(const std::string&)>& damaged) const;
 
@@ -50,6 +56,7 @@ class CheckpointStore {
 
   std::filesystem::path directory_;
   int keep_;
+  Channel workers_;
   std::unique_ptr<Writer> writer_;
 };
 

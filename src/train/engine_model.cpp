@@ -44,26 +44,27 @@ LayerTable EngineModel::layers() const {
   return layerTable(training_->plan, lanes);
 }
 
-LossSum EngineModel::evaluate(const Dataset& dataset, std::span<const float> weights) {
+std::vector<LossSum> EngineModel::evaluate(const Dataset& dataset, std::span<const float> weights,
+                                           Share share) {
   if (!evaluation_) evaluation_ = bind({.grainSize = grainSize_, .training = false}, weights);
   COHORT_CHECK(evaluation_->prepared->weights().data() == weights.data(),
                "evaluation is bound to its weights");
   const EvaluationSource source(dataset, grainSize_);
-  std::vector<LossSum> sums(static_cast<std::size_t>(source.grains()));
-  std::atomic<std::int64_t> next = 0;
+  const std::int64_t first = source.grains() * share.index / share.count;
+  const std::int64_t last = source.grains() * (share.index + 1) / share.count;
+  std::vector<LossSum> sums(static_cast<std::size_t>(last - first));
+  std::atomic<std::int64_t> next = first;
   lanes_.run([&](int lane) {
     Executor& executor = *evaluation_->executors[static_cast<std::size_t>(lane)];
     executor.refreshWeights({lane, lanes_.count()});
     lanes_.meet();
     GrainBuffer buffer = source.makeBuffer();
-    for (std::int64_t grain = next++; grain < source.grains(); grain = next++) {
+    for (std::int64_t grain = next++; grain < last; grain = next++) {
       source.fill(grain, buffer);
-      sums[static_cast<std::size_t>(grain)] = executor.forward(buffer.batch());
+      sums[static_cast<std::size_t>(grain - first)] = executor.forward(buffer.batch());
     }
   });
-  LossSum total;
-  for (const LossSum& sum : sums) total += sum;
-  return total;
+  return sums;
 }
 
 }  // namespace cohort

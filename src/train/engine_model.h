@@ -25,9 +25,10 @@ class EngineModel {
   // The layers with the time that training took so far. After prepareTraining, between steps.
   LayerTable layers() const;
 
-  // Loss and counts over a whole dataset, cut into fixed grains by sample index and summed in index order: the same
-  // bits for every number of lanes. Compiles at its first call; later calls must give the same `weights`.
-  LossSum evaluate(const Dataset& dataset, std::span<const float> weights);
+  // Loss and counts of a share of a dataset, which is cut into fixed grains by sample index: one for each of the share's
+  // grains, in order. All shares' added up in index order are the same bits for every number of lanes and workers. Compiles at
+  // its first call; later calls must give the same `weights`.
+  std::vector<LossSum> evaluate(const Dataset& dataset, std::span<const float> weights, Share share = {});
 
  private:
   // A plan bound to the lanes.

@@ -1,7 +1,9 @@
 #include "train/job_directory.h"
 
 #include <cerrno>
+#include <chrono>
 #include <ctime>
+#include <thread>
 
 #include <fcntl.h>
 #include <fmt/chrono.h>
@@ -18,6 +20,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kConfigFile = "config.yaml";
+constexpr const char* kWorkersLock = "workers.lock";
+constexpr std::chrono::seconds kSurvivorsLimit{30};
 
 bool hasCheckpoints(const fs::path& jobDirectory) {
   std::error_code unreadable;
@@ -29,7 +33,17 @@ bool hasCheckpoints(const fs::path& jobDirectory) {
 
 }  // namespace
 
-JobDirectory::JobDirectory(fs::path path) : path_(std::move(path)) {
+JobDirectory::JobDirectory(fs::path path, Role role) : path_(std::move(path)) {
+  if (role == Role::Leader) lead();
+  const fs::path lock = path_ / kWorkersLock;
+  workersLock_ = Descriptor(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!workersLock_ || ::flock(workersLock_.get(), LOCK_SH | LOCK_NB) != 0) {
+    throw IoError(fmt::format("cannot lock {}: {}; the job directory must be one that all workers share",
+                              lock.string(), systemMessage(errno)));
+  }
+}
+
+void JobDirectory::lead() {
   std::error_code error;
   isNew_ = !fs::exists(path_, error);
   fs::create_directories(checkpoints(), error);
@@ -45,7 +59,24 @@ JobDirectory::JobDirectory(fs::path path) : path_(std::move(path)) {
     throw UsageError(
         fmt::format("another run is using {}; wait for it, or give another --job-dir", path_.string()));
   }
+  waitForSurvivors();
   removeLeftovers();
+}
+
+// Workers whose leader was killed end within seconds.
+void JobDirectory::waitForSurvivors() const {
+  const fs::path lock = path_ / kWorkersLock;
+  const Descriptor workers(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!workers) throw IoError(fmt::format("cannot make {}: {}", lock.string(), systemMessage(errno)));
+  const auto limit = std::chrono::steady_clock::now() + kSurvivorsLimit;
+  while (::flock(workers.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (std::chrono::steady_clock::now() > limit) {
+      throw UsageError(
+          fmt::format("workers of an earlier run are still using {}; end them, or give another --job-dir",
+                      path_.string()));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
 }
 
 void JobDirectory::removeLeftovers() const {
@@ -63,7 +94,8 @@ JobDirectory::~JobDirectory() {
   std::error_code ignored;
   if (isNew_ && !fs::exists(path_ / kConfigFile, ignored)) {
     // Nothing was begun here. A folder in which somebody has put something stays.
-    for (const fs::path& made : {path_ / "lock", checkpoints(), path_}) fs::remove(made, ignored);
+    for (const fs::path& made : {path_ / "lock", path_ / kWorkersLock, checkpoints(), path_})
+      fs::remove(made, ignored);
   }
 }
 

@@ -1,4 +1,8 @@
-// A run's folder: config.yaml, summary.json, checkpoints/, and a lock that keeps a second run out while this one lives.
+// A run's folder: config.yaml, summary.json, checkpoints/, and locks that keep a second run out while this one lives.
+//
+// `lock` is held by the process that leads the run (the only worker, the first of those that mpirun started, the supervisor);
+// `workers.lock` is held, shared, by every worker. A leader that died may have left workers behind for a moment: the next one
+// waits for them.
 #pragma once
 
 #include <filesystem>
@@ -11,9 +15,11 @@ namespace cohort {
 
 class JobDirectory {
  public:
+  enum class Role { Leader, Member };
   // Makes the folder where it is missing, locks it, and clears away what killed runs had half written. UsageError where
-  // another process has it, IoError where it cannot be made.
-  explicit JobDirectory(std::filesystem::path path);
+  // another process leads a run there, IoError where it cannot be made.
+  // A member comes after its leader: it finds the folder made.
+  explicit JobDirectory(std::filesystem::path path, Role role = Role::Leader);
   // A new folder without a configuration is removed again: the run failed before it began.
   ~JobDirectory();
   JobDirectory(const JobDirectory&) = delete;
@@ -26,10 +32,13 @@ class JobDirectory {
   void writeLayers(const std::string& json) const;
 
  private:
+  void lead();
+  void waitForSurvivors() const;
   void removeLeftovers() const;
 
   std::filesystem::path path_;
-  Descriptor lock_;
+  Descriptor lock_;         // a leader's
+  Descriptor workersLock_;  // every worker's
   bool isNew_ = false;
 };
 

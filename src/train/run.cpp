@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -12,10 +14,12 @@
 #include <sys/resource.h>
 
 #include "base/error.h"
+#include "comm/channel.h"
 #include "engine/instruction_set.h"
 #include "report/event_file.h"
 #include "report/metrics_file.h"
 #include "sync/bulk_synchronous.h"
+#include "sync/slice_gather.h"
 #include "train/checkpoint.h"
 #include "train/config_file.h"
 #include "train/engine_model.h"
@@ -45,6 +49,28 @@ void addUsage(RunSummary& summary) {
 // Steps that "recent" means, for the reported speed and the final loss.
 constexpr std::size_t kRecent = 100;
 
+constexpr int kChannel = 0;
+// Above those of the rules.
+constexpr int kAveragesTag = Communicator::kTags / 2;
+constexpr int kGradientsTag = kAveragesTag + Communicator::kTags / 4;
+
+// The first lines of two texts that differ, without spaces around them.
+std::pair<std::string, std::string> firstDifference(const std::string& a, const std::string& b) {
+  std::istringstream left(a);
+  std::istringstream right(b);
+  std::string l;
+  std::string r;
+  do {
+    if (!std::getline(left, l)) l.clear();
+    if (!std::getline(right, r)) r.clear();
+  } while (l == r && (left || right));
+  const auto trimmed = [](const std::string& text) {
+    const std::size_t begin = text.find_first_not_of(' ');
+    return begin == std::string::npos ? std::string() : text.substr(begin);
+  };
+  return {trimmed(l), trimmed(r)};
+}
+
 // NaN where there is none.
 double meanOfKnown(const std::vector<double>& values) {
   double sum = 0;
@@ -61,35 +87,49 @@ double meanOfKnown(const std::vector<double>& values) {
 class Run {
  public:
   Run(const RunContext& context, RunConfig config, const JobDirectory& job, RunObserver& observer,
-      Clock::time_point processStart)
+      Clock::time_point processStart, const WorkerPlace& place)
       : config_(std::move(config)),
+        place_(place),
+        workers_(place.workers),
+        channel_(workers_, kChannel),
         processStart_(processStart),
         job_(job),
         observer_(observer),
         data_(openData(context, config_)),
         target_(targetStep(config_, data_.train->size())),
         logInterval_(logInterval(config_, target_)),
-        lanes_(lanesOf(config_)),
+        lanes_(lanesOf(config_, place, ownGrains().count())),
         model_(buildGraph(context, config_), config_.batchSize / config_.grains, lanes_, config_.seed),
-        state_(model_.layout(), shardOptions(config_, data_.train->size()), config_.seed, lanes_.count()),
-        checkpoints_(job.checkpoints(), static_cast<int>(config_.keep)),
+        plan_(model_.layout(), workers_.size()),
+        state_(model_.layout(), shardOptions(config_, data_.train->size()), plan_.slicesOf(workers_.rank()),
+               config_.seed, lanes_.count()),
+        checkpoints_(job.checkpoints(), static_cast<int>(config_.keep), workers_),
         batches_(*data_.train, {.batchSize = config_.batchSize,
                                 .grains = static_cast<int>(config_.grains),
                                 .seed = config_.seed,
                                 .shuffle = config_.shuffle && config_.randomness}),
-        rule_(state_.layout, *state_.shard, static_cast<int>(config_.grains), lanes_.count()) {
+        schedule_(shardOptions(config_, data_.train->size()).schedule),
+        rule_(makeRule()) {
     configText_ = toYaml(config_);
   }
 
   RunSummary train(const StopFlag& stop);
 
  private:
+  GrainRange ownGrains() const {
+    return grainsOfWorker(static_cast<int>(config_.grains), workers_.rank(), workers_.size());
+  }
+  std::unique_ptr<SyncRule> makeRule();
+  void requireSameConfiguration() const;
+  Wishes wishes(const StopFlag& stop, Clock::time_point begin) const;
   void restore();
   std::unique_ptr<Prefetcher> startPrefetcher() const;
   void loop(const StopFlag& stop);
   std::string diverged();
-  bool checkpointDue() const;
+  bool checkpointDue(Wishes wished) const;
   void checkpoint();
+  std::span<const float> evaluationWeights();
+  LossSum evaluationSum();
   EvaluationPoint evaluate();
   void openRecords();
   void record(const auto& point);
@@ -98,9 +138,13 @@ class Run {
   void logPoint();
   void recordDistributions();
   StepLog::Totals totals() const;
+  double learningRate(Step step) const;
   RunSummary summarize();
 
   RunConfig config_;
+  WorkerPlace place_;
+  Communicator& workers_;
+  Channel channel_;
   Clock::time_point processStart_;
   std::string configText_;
   const JobDirectory& job_;
@@ -110,10 +154,12 @@ class Run {
   Step logInterval_;
   Lanes lanes_;
   EngineModel model_;
+  BucketPlan plan_;
   TrainingState state_;
   CheckpointStore checkpoints_;
   BatchSource batches_;
-  BulkSynchronous rule_;
+  Schedule schedule_;
+  std::unique_ptr<SyncRule> rule_;
   std::unique_ptr<Prefetcher> prefetcher_;
   std::unique_ptr<Trainer> trainer_;
 
@@ -125,17 +171,58 @@ class Run {
   std::vector<double> losses_;  // of the last kRecent steps, by step modulo kRecent
   std::optional<LossSum> evaluation_;
   StepLog log_;
+  FloatBuffer averages_;  // all workers' parts of a moving average, where one is kept
+  std::unique_ptr<SliceGather> gatherAverages_;
+  std::unique_ptr<SliceGather> gatherGradients_;
   FloatBuffer gradients_;  // the sums of the last step before a log point, where distributions are recorded
   std::vector<std::unique_ptr<RecordSink>> sinks_;
   RunSummary summary_;
 };
+
+std::unique_ptr<SyncRule> Run::makeRule() {
+  const int grains = static_cast<int>(config_.grains);
+  if (workers_.size() == 1) {
+    return std::make_unique<BulkSynchronous>(workers_, state_.layout, state_.shards, grains, lanes_.count());
+  }
+  return std::make_unique<ShardedBulkSynchronous>(workers_, state_.layout, plan_, state_.shards,
+                                                  state_.weights.span(), grains, lanes_.count());
+}
+
+// Settings that change the result must be the same everywhere; a difference would show only as a wrong sum.
+void Run::requireSameConfiguration() const {
+  RunConfig shared = config_;
+  shared.threads = 0;
+  shared.dataThreads = -1;
+  const std::string own = toYaml(shared);
+  const std::vector<std::string> all = channel_.gather(own, "its configuration");
+  std::string difference;
+  for (std::size_t rank = 1; rank < all.size() && difference.empty(); ++rank) {
+    if (all[rank] == own) continue;
+    const auto [here, there] = firstDifference(own, all[rank]);
+    difference =
+        fmt::format("worker {} has '{}' where worker 0 has '{}'; start all workers with the same settings",
+                    rank, there, here);
+  }
+  difference = channel_.broadcast(difference, "the comparison of configurations");
+  if (!difference.empty()) throw UsageError(difference);
+}
+
+// What this worker would have happen after the next step.
+Wishes Run::wishes(const StopFlag& stop, Clock::time_point begin) const {
+  Wishes wishes = stop ? kWishStop : 0;
+  if (!workers_.isFirst()) return wishes;
+  if (config_.maxTime > 0 && secondsSince(begin) >= config_.maxTime) wishes |= kWishEnd;
+  if (interval_.seconds > 0 && secondsSince(lastCheckpointTime_) >= interval_.seconds)
+    wishes |= kWishCheckpoint;
+  return wishes;
+}
 
 void Run::restore() {
   const auto restored = checkpoints_.restoreLatest(
       state_, [this](const std::string& what) { observer_.warned(what + "; using the one before"); });
   if (restored) {
     lastCheckpoint_ = restored->step;
-  } else if (!checkpoints_.list().empty()) {
+  } else if (workers_.isFirst() && !checkpoints_.list().empty()) {
     throw IoError(fmt::format("no checkpoint in {} is whole; move them away to start again",
                               job_.checkpoints().string()));
   } else if (!config_.initFrom.empty()) {
@@ -147,7 +234,7 @@ void Run::restore() {
 std::unique_ptr<Prefetcher> Run::startPrefetcher() const {
   std::vector<Prefetcher::LaneGrains> lanes;
   for (int lane = 0; lane < lanes_.count(); ++lane) {
-    const GrainRange grains = rule_.grainsOf(lane);
+    const GrainRange grains = rule_->grainsOf(lane);
     lanes.push_back({grains.first, grains.last});
   }
   return std::make_unique<Prefetcher>(batches_, lanes, state_.step,
@@ -155,22 +242,28 @@ std::unique_ptr<Prefetcher> Run::startPrefetcher() const {
 }
 
 void Run::openRecords() {
+  if (config_.histograms) {
+    gradients_ = FloatBuffer(state_.layout.size());
+    gatherGradients_ = std::make_unique<SliceGather>(workers_, plan_, gradients_.span(), kGradientsTag);
+  }
+  if (!workers_.isFirst()) return;
   sinks_.push_back(std::make_unique<MetricsFile>(job_.path() / "metrics.jsonl", startStep_));
   sinks_.push_back(std::make_unique<EventFiles>(job_.path() / "events", startStep_));
-  if (config_.histograms) gradients_ = FloatBuffer(state_.layout.size());
 }
 
 RunSummary Run::train(const StopFlag& stop) {
   interval_ = parseCheckpointInterval(config_.checkpointEvery);
+  requireSameConfiguration();
   restore();
-  job_.writeConfig(configText_);
+  if (workers_.isFirst()) job_.writeConfig(configText_);
   openRecords();
-  const int threads = threadsOf(config_);
+  const int threads = threadsOf(config_, place_);
   observer_.started({.network = config_.network,
                      .dataset = config_.dataset,
                      .parameters = state_.layout.weightCount(),
                      .batchSize = config_.batchSize,
                      .grains = config_.grains,
+                     .workers = workers_.size(),
                      .lanes = lanes_.count(),
                      .idleLanes = threads - lanes_.count(),
                      .dataThreads = dataThreadsOf(config_, *data_.train, lanes_.count()),
@@ -180,19 +273,18 @@ RunSummary Run::train(const StopFlag& stop) {
                      .targetStep = target_ == std::numeric_limits<Step>::max() ? 0 : target_});
   if (state_.step < target_) {
     model_.prepareTraining(state_.weights.span());
-    job_.writeLayers(toJson(model_.layers()));
+    if (workers_.isFirst()) job_.writeLayers(toJson(model_.layers()));
     prefetcher_ = startPrefetcher();
-    trainer_ = std::make_unique<Trainer>(lanes_, model_.trainables(), rule_, *prefetcher_,
-                                         static_cast<int>(config_.grains));
+    trainer_ = std::make_unique<Trainer>(lanes_, model_.trainables(), *rule_, *prefetcher_);
     loop(stop);
   }
-  summary_.interrupted = stop && state_.step < target_;
   if (state_.step != lastCheckpoint_) checkpoints_.saveNow(state_, configText_);
   lastCheckpoint_ = state_.step;
   checkpoints_.wait();
   if (!summary_.interrupted) evaluate();
   for (const auto& sink : sinks_) sink->flush();
   RunSummary summary = summarize();
+  if (!workers_.isFirst()) return summary;
   if (trainer_) job_.writeLayers(toJson(model_.layers()));
   job_.writeSummary(toJson(summary));
   return summary;
@@ -202,13 +294,15 @@ void Run::loop(const StopFlag& stop) {
   const Clock::time_point begin = Clock::now();
   lastCheckpointTime_ = begin;
   summary_.startupSeconds = secondsSince(processStart_);
-  while (state_.step < target_ && !stop) {
+  // Before the first step, all see the same: nobody stops here alone.
+  while (state_.step < target_) {
     // The first step touches all memory for the first time; a longer run's speed is told without it.
     if (state_.step == startStep_ + 1) times_ = StepTimes();
     const Clock::time_point start = Clock::now();
-    rule_.keepGradients(config_.histograms && logPointAfter(state_.step + 1) ? gradients_.span()
-                                                                             : std::span<float>());
-    const LossSum sums = trainer_->step(state_.step);
+    rule_->keepGradients(config_.histograms && logPointAfter(state_.step + 1) ? gradients_.span()
+                                                                              : std::span<float>());
+    const StepResult result = trainer_->step(state_.step, wishes(stop, begin));
+    const LossSum& sums = result.loss;
     const double seconds = secondsSince(start);
     times_.add(seconds);
     log_.add(sums, seconds);
@@ -218,12 +312,12 @@ void Run::loop(const StopFlag& stop) {
     ++state_.step;
     report(sums);
     if (logPointAfter(state_.step)) logPoint();
-    if (config_.maxTime > 0 && secondsSince(begin) >= config_.maxTime) break;
-    if (state_.step == target_) break;
+    summary_.interrupted = (result.wishes & kWishStop) != 0 && state_.step < target_;
+    if (summary_.interrupted || (result.wishes & kWishEnd) != 0 || state_.step == target_) break;
     if (config_.evalEvery > 0 && state_.step % config_.evalEvery == 0) {
       observer_.evaluated(evaluate());
     }
-    if (checkpointDue()) checkpoint();
+    if (checkpointDue(result.wishes)) checkpoint();
   }
 }
 
@@ -241,9 +335,8 @@ std::string Run::diverged() {
                      kept);
 }
 
-bool Run::checkpointDue() const {
-  if (interval_.steps > 0 && state_.step % interval_.steps == 0) return true;
-  return interval_.seconds > 0 && secondsSince(lastCheckpointTime_) >= interval_.seconds;
+bool Run::checkpointDue(Wishes wished) const {
+  return (interval_.steps > 0 && state_.step % interval_.steps == 0) || (wished & kWishCheckpoint) != 0;
 }
 
 void Run::checkpoint() {
@@ -257,9 +350,41 @@ void Run::checkpoint() {
   observer_.checkpointed(state_.step);
 }
 
+// The weights to evaluate: a moving average is in the workers' shards.
+std::span<const float> Run::evaluationWeights() {
+  if (workers_.size() == 1) return state_.shards.front().evaluationWeights();
+  if (config_.averageDecay <= 0) return state_.weights.span();
+  if (!gatherAverages_) {
+    averages_ = FloatBuffer(state_.layout.size());
+    gatherAverages_ = std::make_unique<SliceGather>(workers_, plan_, averages_.span(), kAveragesTag);
+  }
+  for (const Shard& shard : state_.shards) {
+    std::ranges::copy(shard.evaluationWeights(), averages_.data() + shard.begin());
+  }
+  gatherAverages_->run("the averaged weights");
+  return averages_.span();
+}
+
+// Each worker evaluates its share; the first one adds all in index order. The others see only their own.
+LossSum Run::evaluationSum() {
+  const std::vector<LossSum> own =
+      model_.evaluate(*data_.evaluation, evaluationWeights(), {workers_.rank(), workers_.size()});
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(own));
+  LossSum total;
+  for (const std::string& share : channel_.gather({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                                                  "its part of an evaluation")) {
+    for (std::size_t at = 0; at < share.size(); at += sizeof(LossSum)) {
+      LossSum sum;
+      std::memcpy(&sum, share.data() + at, sizeof(sum));
+      total += sum;
+    }
+  }
+  return total;
+}
+
 EvaluationPoint Run::evaluate() {
   const Clock::time_point start = Clock::now();
-  evaluation_ = model_.evaluate(*data_.evaluation, state_.shard->evaluationWeights());
+  evaluation_ = evaluationSum();
   summary_.evaluationSeconds += secondsSince(start);
   EvaluationPoint point{.step = state_.step,
                         .split = config_.evalOn,
@@ -275,14 +400,20 @@ void Run::record(const auto& point) {
   for (const auto& sink : sinks_) sink->add(point);
 }
 
+// A worker without a slice of a very small network has no shard to ask.
+double Run::learningRate(Step step) const {
+  return config_.learningRate * schedule_.factor(step);
+}
+
 StepLog::Totals Run::totals() const {
   const double lanes = lanes_.count();
   const PhaseSeconds seconds = trainer_->seconds();
-  const double update = rule_.updateSeconds() / lanes;
+  const double update = rule_->updateSeconds() / lanes;
   return {.seconds = {.data = seconds.data / lanes,
                       .forward = seconds.forward / lanes,
                       .backward = seconds.backward / lanes - update,
                       .update = update,
+                      .wait = seconds.wait / lanes,
                       .checkpoint = summary_.checkpointSeconds,
                       .evaluation = summary_.evaluationSeconds},
           .elapsed = secondsSince(processStart_)};
@@ -291,8 +422,7 @@ StepLog::Totals Run::totals() const {
 void Run::logPoint() {
   const double epoch =
       static_cast<double>(state_.step * config_.batchSize) / static_cast<double>(data_.train->size());
-  const TrainPoint point =
-      log_.take(state_.step, epoch, state_.shard->learningRate(state_.step - 1), totals());
+  const TrainPoint point = log_.take(state_.step, epoch, learningRate(state_.step - 1), totals());
   record(point);
   if (config_.histograms) recordDistributions();
   for (const auto& sink : sinks_) sink->flush();
@@ -300,6 +430,8 @@ void Run::logPoint() {
 }
 
 void Run::recordDistributions() {
+  gatherGradients_->run("the gradients");
+  if (!workers_.isFirst()) return;
   for (const Parameter& parameter : state_.layout.parameters()) {
     if (parameter.kind != ParameterKind::Weight) continue;
     const auto part = [&](std::span<const float> arena) {
@@ -321,7 +453,7 @@ void Run::report(const LossSum& sums) {
        .targetStep = known ? target_ : 0,
        .loss = loss,
        .imagesPerSecond = speed,
-       .learningRate = state_.shard->learningRate(state_.step - 1),
+       .learningRate = learningRate(state_.step - 1),
        .secondsLeft = known ? static_cast<double>((target_ - state_.step) * config_.batchSize) / speed : -1,
        .logPoint = logPointAfter(state_.step)});
 }
@@ -343,6 +475,7 @@ RunSummary Run::summarize() {
     s.forwardSeconds = seconds.forward;
     s.updateSeconds = seconds.update;
     s.backwardSeconds = seconds.backward;
+    s.waitSeconds = seconds.wait;
   }
   s.weightsHash = weightsHash(state_.weights.span());
   for (const CheckpointFile& file : checkpoints_.list()) {
@@ -356,10 +489,11 @@ RunSummary Run::summarize() {
 }  // namespace
 
 RunSummary runTraining(const RunContext& context, RunConfig config, const JobDirectory& job,
-                       const StopFlag& stop, Clock::time_point processStart, RunObserver& observer) {
+                       const StopFlag& stop, Clock::time_point processStart, RunObserver& observer,
+                       const WorkerPlace& place) {
   if (config.isa.empty()) config.isa = bestInstructionSet();
   useInstructionSet(config.isa);
-  return Run(context, std::move(config), job, observer, processStart).train(stop);
+  return Run(context, std::move(config), job, observer, processStart, place).train(stop);
 }
 
 EvaluationResult runEvaluation(const RunContext& context, const std::filesystem::path& jobDirectory,
@@ -373,13 +507,15 @@ EvaluationResult runEvaluation(const RunContext& context, const std::filesystem:
   config.threads = threads;
   useInstructionSet(config.isa);
   const std::unique_ptr<Dataset> dataset = openForEvaluation(context, config, parseSplit(split, "--split"));
-  Lanes lanes(lanesOf(config));
+  Communicator alone;
+  const WorkerPlace place{.workers = alone};
+  Lanes lanes(lanesOf(config, place, static_cast<int>(config.grains)));
   EngineModel model(buildGraph(context, config), config.batchSize / config.grains, lanes, config.seed);
   TrainingState state(model.layout(), shardOptions(config, dataset->size()), config.seed, lanes.count());
   EvaluationResult result;
   result.checkpoint = checkpoint;
   if (checkpoint.empty()) {
-    const CheckpointStore store(jobDirectory / "checkpoints", static_cast<int>(config.keep));
+    const CheckpointStore store(jobDirectory / "checkpoints", static_cast<int>(config.keep), alone);
     const auto restored = store.restoreLatest(
         state, [&](const std::string& what) { observer.warned(what + "; using the one before"); });
     if (!restored) throw UsageError(fmt::format("{} has no whole checkpoint yet", jobDirectory.string()));
@@ -388,7 +524,8 @@ EvaluationResult runEvaluation(const RunContext& context, const std::filesystem:
     restoreCheckpoint(checkpoint, state);
   }
   result.step = state.step;
-  result.sums = model.evaluate(*dataset, state.shard->evaluationWeights());
+  for (const LossSum& sum : model.evaluate(*dataset, state.shards.front().evaluationWeights()))
+    result.sums += sum;
   result.weightsHash = weightsHash(state.weights.span());
   return result;
 }

@@ -1,4 +1,4 @@
-// A whole training run on one worker: data, model, loop, evaluations, checkpoints, resume, summary.
+// A whole training run, as one worker sees it: data, model, loop, evaluations, checkpoints, resume, summary.
 #pragma once
 
 #include <atomic>
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/trainable.h"
+#include "comm/communicator.h"
 #include "data/dataset.h"
 #include "models/network.h"
 #include "report/records.h"
@@ -23,6 +24,13 @@ struct RunContext {
   std::filesystem::path cacheDirectory{};  // empty: nowhere
 };
 
+// Which worker of a run this process is.
+struct WorkerPlace {
+  Communicator& workers;
+  int localRank = 0;  // among the workers of this host
+  int localSize = 1;
+};
+
 // What a run tells while it goes; called from the training thread, between steps.
 class RunObserver {
  public:
@@ -30,7 +38,8 @@ class RunObserver {
     std::string network, dataset;
     std::size_t parameters = 0;
     std::int64_t batchSize = 0, grains = 0;
-    int lanes = 0, idleLanes = 0;  // idle: asked for, but there are fewer grains
+    int workers = 1;
+    int lanes = 0, idleLanes = 0;  // of this worker; idle: asked for, but there are fewer grains
     int dataThreads = 0;
     std::int64_t trainSamples = 0, evaluationSamples = 0;
     Step startStep = 0;
@@ -61,9 +70,12 @@ using StopFlag = std::atomic<bool>;
 
 // Trains until the configuration's length is reached or `stop` is set, resuming from the job directory's last good
 // checkpoint. Writes a checkpoint and summary.json at the end. UsageError where the loss is no longer finite.
+//
+// With several workers, all call this with the same configuration (where they differ: a UsageError that says in what) and a
+// job directory that all share; a `stop` on one stops all after the same step. The first one alone writes records.
 RunSummary runTraining(const RunContext& context, RunConfig config, const JobDirectory& job,
                        const StopFlag& stop, std::chrono::steady_clock::time_point processStart,
-                       RunObserver& observer);
+                       RunObserver& observer, const WorkerPlace& place);
 
 struct EvaluationResult {
   std::filesystem::path checkpoint;

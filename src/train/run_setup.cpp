@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "sync/grain_tree.h"
 
 namespace cohort {
 namespace {
@@ -105,13 +106,14 @@ ShardOptions shardOptions(const RunConfig& config, std::int64_t samples) {
           .grains = static_cast<int>(config.grains)};
 }
 
-int threadsOf(const RunConfig& config) {
-  return config.threads > 0 ? static_cast<int>(config.threads)
-                            : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+int threadsOf(const RunConfig& config, const WorkerPlace& place) {
+  if (config.threads > 0) return static_cast<int>(config.threads);
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(1, shareOf({0, cores}, {place.localRank, place.localSize}).count());
 }
 
-int lanesOf(const RunConfig& config) {
-  return std::min(threadsOf(config), static_cast<int>(config.grains));
+int lanesOf(const RunConfig& config, const WorkerPlace& place, int grains) {
+  return std::min(threadsOf(config, place), grains);
 }
 
 int dataThreadsOf(const RunConfig& config, const Dataset& dataset, int lanes) {

@@ -24,8 +24,10 @@ Split parseSplit(const std::string& text, const std::string& flag);
 Graph buildGraph(const RunContext& context, const RunConfig& config);
 ShardOptions shardOptions(const RunConfig& config, std::int64_t samples);
 
-int threadsOf(const RunConfig& config);
-int lanesOf(const RunConfig& config);
+// Threads that this worker may have as lanes: as configured, or its share of the host's cores.
+int threadsOf(const RunConfig& config, const WorkerPlace& place);
+// Of `grains` that the worker computes.
+int lanesOf(const RunConfig& config, const WorkerPlace& place, int grains);
 int dataThreadsOf(const RunConfig& config, const Dataset& dataset, int lanes);
 
 // The largest Step where only a time ends the run; UsageError where nothing does.

@@ -60,28 +60,11 @@ std::array<std::byte, kLengthBytes> littleEndian(std::uint64_t value) {
 
 // ---- writing
 
-std::string makeHeader(std::span<const TensorToWrite> tensors, const TensorMetadata& metadata) {
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header[std::string(kMetadataKey)] = metadata;
-  std::set<std::string_view> names{kMetadataKey};
-  std::uint64_t at = 0;
-  for (const TensorToWrite& tensor : tensors) {
-    COHORT_CHECK(names.insert(tensor.name).second, "a tensor's name is taken: " + tensor.name);
-    std::uint64_t count = 1;
-    for (const std::int64_t extent : tensor.shape) count *= static_cast<std::uint64_t>(extent);
-    COHORT_CHECK(count == tensor.values.size(), "the values do not fit the shape of " + tensor.name);
-    const std::uint64_t end = at + tensor.values.size_bytes();
-    header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {at, end}}};
-    at = end;
-  }
-  std::string text;
-  try {
-    text = header.dump();
-  } catch (const json::exception&) {
-    throw UsageError("A safetensors file holds only UTF-8 text; a tensor's name or the metadata is not.");
-  }
-  text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
-  return text;
+// Of all extents; the shapes are this program's own.
+std::uint64_t valueCount(const TensorShape& tensor) {
+  std::uint64_t count = 1;
+  for (const std::int64_t extent : tensor.shape) count *= static_cast<std::uint64_t>(extent);
+  return count;
 }
 
 // ---- reading
@@ -187,11 +170,37 @@ void requireTiling(const std::filesystem::path& path, std::vector<StoredTensor>&
 
 }  // namespace
 
+std::string safetensorsHeader(std::span<const TensorShape> tensors, const TensorMetadata& metadata) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header[std::string(kMetadataKey)] = metadata;
+  std::set<std::string_view> names{kMetadataKey};
+  std::uint64_t at = 0;
+  for (const TensorShape& tensor : tensors) {
+    COHORT_CHECK(names.insert(tensor.name).second, "a tensor's name is taken: " + tensor.name);
+    const std::uint64_t end = at + valueCount(tensor) * sizeof(float);
+    header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {at, end}}};
+    at = end;
+  }
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const json::exception&) {
+    throw UsageError("A safetensors file holds only UTF-8 text; a tensor's name or the metadata is not.");
+  }
+  text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
+  const auto length = littleEndian(text.size());
+  return std::string(reinterpret_cast<const char*>(length.data()), length.size()) + text;
+}
+
 void writeSafetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors,
                       const TensorMetadata& metadata) {
-  const std::string header = makeHeader(tensors, metadata);
+  for (const TensorToWrite& tensor : tensors) {
+    COHORT_CHECK(valueCount(tensor) == tensor.values.size(),
+                 "the values do not fit the shape of " + tensor.name);
+  }
+  const std::vector<TensorShape> shapes(tensors.begin(), tensors.end());
+  const std::string header = safetensorsHeader(shapes, metadata);
   AtomicFile file(path);
-  file.write(littleEndian(header.size()));
   file.write(header);
   for (const TensorToWrite& tensor : tensors) file.write(std::as_bytes(tensor.values));
   file.commit();
@@ -253,17 +262,23 @@ const StoredTensor* SafetensorsReader::find(std::string_view name) const {
 }
 
 void SafetensorsReader::read(std::string_view name, std::span<float> values) const {
+  readPart(name, values.size(), 0, values);
+}
+
+void SafetensorsReader::readPart(std::string_view name, std::size_t count, std::size_t first,
+                                 std::span<float> values) const {
+  COHORT_CHECK(first + values.size() <= count, "a part of a tensor lies in it");
   const StoredTensor* tensor = find(name);
   if (tensor == nullptr) throw IoError(fmt::format("{} has no tensor '{}'.", path_.string(), name));
   if (tensor->dtype != "F32") {
     throw IoError(fmt::format("The tensor '{}' in {} has the type {}, but F32 is needed.", name,
                               path_.string(), tensor->dtype));
   }
-  if (tensor->bytes != values.size_bytes()) {
+  if (tensor->bytes != count * sizeof(float)) {
     throw IoError(fmt::format("The tensor '{}' in {} has {} values, but {} are needed.", name, path_.string(),
-                              tensor->bytes / sizeof(float), values.size()));
+                              tensor->bytes / sizeof(float), count));
   }
-  readAt(tensor->offset, std::as_writable_bytes(values));
+  readAt(tensor->offset + first * sizeof(float), std::as_writable_bytes(values));
 }
 
 }  // namespace cohort

@@ -27,13 +27,20 @@ namespace cohort {
 // Strings by name, in the order of the names.
 using TensorMetadata = std::map<std::string, std::string, std::less<>>;
 
-struct TensorToWrite {
+struct TensorShape {
   std::string name;
   std::vector<std::int64_t> shape;
+};
+
+struct TensorToWrite : TensorShape {
   std::span<const float> values;  // as many as the shape's product
 };
 
-// Writes the tensors as F32 in the order given. UsageError for names that the format cannot hold (not UTF-8).
+// A file's first bytes, length and header: behind them, F32 tensors lie in this order. Texts of equal lengths in the
+// metadata make equally long headers. UsageError for names that the format cannot hold (not UTF-8).
+std::string safetensorsHeader(std::span<const TensorShape> tensors, const TensorMetadata& metadata);
+
+// Writes the tensors as F32 in the order given.
 void writeSafetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors,
                       const TensorMetadata& metadata);
 
@@ -60,6 +67,8 @@ class SafetensorsReader {
   // Fills `values` with the F32 tensor of this name; IoError where it is missing, of another type or another
   // size.
   void read(std::string_view name, std::span<float> values) const;
+  // The same for the values from `first` on of a tensor that has `count`.
+  void readPart(std::string_view name, std::size_t count, std::size_t first, std::span<float> values) const;
 
  private:
   void readAt(std::uint64_t offset, std::span<std::byte> bytes) const;

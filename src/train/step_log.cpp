@@ -10,6 +10,7 @@ TimeShares difference(const TimeShares& now, const TimeShares& before) {
           .forward = now.forward - before.forward,
           .backward = now.backward - before.backward,
           .update = now.update - before.update,
+          .wait = now.wait - before.wait,
           .checkpoint = now.checkpoint - before.checkpoint,
           .evaluation = now.evaluation - before.evaluation};
 }

@@ -27,6 +27,7 @@ std::string toJson(const RunSummary& s) {
       {"forward_s", s.forwardSeconds},
       {"backward_s", s.backwardSeconds},
       {"update_s", s.updateSeconds},
+      {"wait_s", s.waitSeconds},
       {"checkpoint_s", s.checkpointSeconds},
       {"evaluation_s", s.evaluationSeconds},
       {"peak_memory_bytes", s.peakMemoryBytes},

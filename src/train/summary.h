@@ -27,6 +27,7 @@ struct RunSummary {
   double forwardSeconds = 0;
   double backwardSeconds = 0;
   double updateSeconds = 0;
+  double waitSeconds = 0;        // for other workers
   double checkpointSeconds = 0;  // that training stood still
   double evaluationSeconds = 0;
   std::int64_t peakMemoryBytes = 0;
@@ -37,7 +38,7 @@ struct RunSummary {
 
   // Of the steps' time: how much training waited for data.
   double dataShare() const {
-    const double all = dataSeconds + forwardSeconds + backwardSeconds + updateSeconds;
+    const double all = dataSeconds + forwardSeconds + backwardSeconds + updateSeconds + waitSeconds;
     return all > 0 ? dataSeconds / all : 0;
   }
 };

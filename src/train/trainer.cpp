@@ -16,34 +16,25 @@ void addLap(Clock::time_point& since, double& seconds) {
   since = now;
 }
 
-// Losses are summed in the grains' tree order too.
-LossSum sumOf(const GrainTree& tree, const std::vector<LossSum>& losses, int node) {
-  const GrainTree::Node& n = tree.node(node);
-  if (n.left < 0) return losses[static_cast<std::size_t>(n.grains.first)];
-  LossSum sum = sumOf(tree, losses, n.left);
-  return sum += sumOf(tree, losses, n.right);
-}
-
 }  // namespace
 
-Trainer::Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& rule, Prefetcher& batches,
-                 int grains)
-    : lanes_(lanes),
-      rule_(rule),
-      batches_(batches),
-      losses_(static_cast<std::size_t>(grains)),
-      tree_(grains) {
+Trainer::Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& rule, Prefetcher& batches)
+    : lanes_(lanes), rule_(rule), batches_(batches) {
   COHORT_CHECK(static_cast<int>(models.size()) == lanes.count(), "every lane has a model");
   for (Trainable* model : models) {
     lane_.push_back({model, {}});
   }
 }
 
-LossSum Trainer::step(Step step) {
-  rule_.beginStep(step);
+StepResult Trainer::step(Step step, Wishes wishes) {
+  rule_.beginStep(step, wishes);
   lanes_.run([this, step](int lane) { runLane(lane, step); });
-  rule_.finishStep();
-  return sumOf(tree_, losses_, 0);
+  Clock::time_point lap = Clock::now();
+  const StepResult result = rule_.finishStep();
+  double wait = 0;
+  addLap(lap, wait);
+  waitSeconds_ += wait * lanes_.count();
+  return result;
 }
 
 void Trainer::runLane(int index, Step step) {
@@ -57,7 +48,7 @@ void Trainer::runLane(int index, Step step) {
     const Batch batch = batches_.next(index);
     addLap(lap, lane.seconds.data);
     COHORT_CHECK(batch.position / batch.globalSize == step, "the samples are another step's");
-    losses_[static_cast<std::size_t>(grain)] = lane.model->forward(batch);
+    rule_.reportLoss(grain, lane.model->forward(batch));
     addLap(lap, lane.seconds.forward);
     lane.model->backward(rule_.sinkFor(grain));
     addLap(lap, lane.seconds.backward);
@@ -65,7 +56,7 @@ void Trainer::runLane(int index, Step step) {
 }
 
 PhaseSeconds Trainer::seconds() const {
-  PhaseSeconds sum;
+  PhaseSeconds sum{.wait = waitSeconds_};
   for (const Lane& lane : lane_) {
     sum.data += lane.seconds.data;
     sum.forward += lane.seconds.forward;

@@ -15,16 +15,16 @@ struct PhaseSeconds {
   double data = 0;     // waiting for samples, or making them where no thread had begun
   double forward = 0;  // with refreshing the weights' kernel layouts
   double backward = 0;
+  double wait = 0;  // for other lanes and workers, at the end of steps
 };
 
 class Trainer {
  public:
   // One model per lane; everything outlives the trainer.
-  Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& rule, Prefetcher& batches,
-          int grains);
+  Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& rule, Prefetcher& batches);
 
-  // Computes the step; afterwards the weights are the next step's. The sums are over the whole batch.
-  LossSum step(Step step);
+  // Computes the step; afterwards the weights are the next step's.
+  StepResult step(Step step, Wishes wishes);
   PhaseSeconds seconds() const;
 
  private:
@@ -40,8 +40,7 @@ class Trainer {
   SyncRule& rule_;
   Prefetcher& batches_;
   std::vector<Lane> lane_;
-  std::vector<LossSum> losses_;  // by grain
-  GrainTree tree_;
+  double waitSeconds_ = 0;  // of all lanes, for other workers
 };
 
 }  // namespace cohort

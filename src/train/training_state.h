@@ -1,26 +1,37 @@
 // The whole state of a run: its parameters, its optimizer slots, and one integer, the step.
 #pragma once
 
-#include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/float_buffer.h"
 #include "base/parameter.h"
 #include "optim/shard.h"
+#include "sync/bucket_plan.h"
 
 namespace cohort {
 
 struct TrainingState {
-  // Step 0's weights, by the seed; the shard's slots begin there.
-  TrainingState(ParameterLayout parameters, const ShardOptions& options, std::uint64_t seed, int threads)
+  // Step 0's weights, by the seed; the shards' slots begin there. One worker of several owns only some of the arena.
+  TrainingState(ParameterLayout parameters, ShardOptions options, std::span<const ArenaRange> owned,
+                std::uint64_t seed, int threads)
       : layout(std::move(parameters)), weights(layout.size()) {
     initialize(layout, seed, weights.span(), threads);
-    shard = std::make_unique<Shard>(layout, options, weights.span());
+    for (const ArenaRange& range : owned) {
+      options.begin = range.begin;
+      options.end = range.end;
+      shards.emplace_back(layout, options, weights.span().subspan(range.begin, range.size()));
+    }
   }
+  // The only worker owns all.
+  TrainingState(const ParameterLayout& parameters, const ShardOptions& options, std::uint64_t seed,
+                int threads)
+      : TrainingState(parameters, options, std::vector<ArenaRange>{{0, parameters.size()}}, seed, threads) {}
 
   ParameterLayout layout;
-  FloatBuffer weights;
-  std::unique_ptr<Shard> shard;
+  FloatBuffer weights;  // all of them, on every worker
+  std::vector<Shard> shards;
   Step step = 0;  // the next one to compute
 };
 
