@@ -26,8 +26,9 @@ MAY_USE = {
     "sync": {"optim", "comm"},
     "engine": {"graph"},
     "train": {"graph", "data", "optim", "report", "comm", "models", "sync", "engine"},
-    "study": {"models", "report", "train"},
-    "cli": {"graph", "data", "optim", "report", "comm", "fetch", "models", "sync", "engine", "train", "study"},
+    "launch": {"report", "comm", "train"},
+    "study": {"models", "report", "train", "launch"},
+    "cli": {"graph", "data", "optim", "report", "comm", "fetch", "models", "sync", "engine", "train", "launch", "study"},
 }
 
 # Third parties, by how their headers begin -> the one module that may include them (None: any).

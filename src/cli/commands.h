@@ -16,6 +16,7 @@ class App;
 namespace cohort {
 
 struct TrainArguments {
+  std::vector<std::string> words;  // the command line after the program's name
   std::vector<GivenSettings> layers;
   std::vector<std::string> notes;  // to print first
   Verbosity verbosity = Verbosity::Normal;

@@ -106,8 +106,8 @@ Parser::Parser(const RunContext& context) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(31);
   app.footer(
-      "Exit codes: 0 done, 2 wrong usage, 3 a file or the system failed, 75 stopped by a signal after a\n"
-      "checkpoint (the same command goes on).");
+      "Exit codes: 0 done, 2 wrong usage, 3 a file or the system failed, 4 a worker failed, 75 stopped by a\n"
+      "signal after a checkpoint (the same command goes on).");
 
   CLI::App* command = app.add_subcommand("train", "Train a network; resumes where its job directory stopped");
   command
@@ -175,6 +175,7 @@ int run(int argc, const char* const* argv, const NetworkRegistry& networks, cons
     parser.train.processStart = processStart;
     try {
       std::vector<std::string> arguments = normalizedArguments(argc, argv);
+      parser.train.words = arguments;
       std::ranges::reverse(arguments);  // as CLI11 wants them
       parser.app.parse(arguments);
     } catch (const CLI::Success& help) {
@@ -187,6 +188,8 @@ int run(int argc, const char* const* argv, const NetworkRegistry& networks, cons
     return fail(kUsageError, error.what());
   } catch (const IoError& error) {
     return fail(kIoError, error.what());
+  } catch (const PeerError& error) {
+    return fail(kPeerError, error.what());
   } catch (const std::exception& error) {
     return fail(kInternalError, fmt::format("internal error: {}", error.what()));
   }

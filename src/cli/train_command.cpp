@@ -1,8 +1,13 @@
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
+#include <thread>
 
 #include <fmt/format.h>
+#include <sys/prctl.h>
 
+#include "base/crash_point.h"
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/run.h"
@@ -10,6 +15,9 @@
 #include "cli/terminal.h"
 #include "comm/channel.h"
 #include "comm/mpi_transport.h"
+#include "launch/supervisor.h"
+#include "launch/supervisor_link.h"
+#include "launch/worker_log.h"
 #include "report/console.h"
 #include "train/config_file.h"
 #include "train/run.h"
@@ -19,12 +27,14 @@ namespace {
 
 class ConsoleObserver : public RunObserver {
  public:
-  explicit ConsoleObserver(Console& console) : console_(console) {}
+  explicit ConsoleObserver(Screen& console) : console_(console) {}
 
   void started(const Started& run) override {
-    console_.print(fmt::format("{} on {}: {} parameters, batch {} in {} grains on {} lane{}", run.network,
+    console_.print(fmt::format("{} on {}: {} parameters, batch {} in {} grains on {}{} lane{}", run.network,
                                run.dataset, groupedText(static_cast<std::int64_t>(run.parameters)),
-                               run.batchSize, run.grains, run.lanes, run.lanes == 1 ? "" : "s"));
+                               run.batchSize, run.grains,
+                               run.workers == 1 ? "" : fmt::format("{} workers, each with ", run.workers),
+                               run.lanes, run.lanes == 1 ? "" : "s"));
     if (run.idleLanes > 0) {
       console_.print(fmt::format("{} of {} threads have nothing to do: there are {} grains (see --grains)",
                                  run.idleLanes, run.idleLanes + run.lanes, run.grains));
@@ -61,19 +71,19 @@ class ConsoleObserver : public RunObserver {
   void warned(const std::string& what) override { console_.warn(what); }
 
  private:
-  Console& console_;
+  Screen& console_;
   ProgressReport progress_;
 };
 
 // Settings that are still open here (0 or empty) will be the dataset's or the machine's.
-void printPlan(Console& console, const RunConfig& config, const std::filesystem::path& directory) {
+void printPlan(Screen& console, const RunConfig& config, const std::filesystem::path& directory) {
   console.detail(fmt::format("job directory {}", directory.string()));
   std::string settings = toYaml(config);
   settings.pop_back();  // its newline
   console.detail(settings);
 }
 
-void printSummary(Console& console, const RunSummary& s) {
+void printSummary(Screen& console, const RunSummary& s) {
   const SpeedStatistics& speed = s.speed;
   if (s.evaluation) {
     console.result(fmt::format("{} accuracy {:.4f} (top-5 {:.4f}, loss {:.4f}) at step {}", s.evaluatedOn,
@@ -111,53 +121,156 @@ std::string jobDirectoryOf(const std::vector<GivenSettings>& layers) {
 
 namespace {
 
-// Trains as the worker at this place.
-int trainAsWorker(const RunContext& context, const TrainArguments& arguments, const StopFlag& stop,
-                  const WorkerPlace& place) {
+// Tells several.
+class Observers : public RunObserver {
+ public:
+  void add(RunObserver& observer) { all_.push_back(&observer); }
+
+  void started(const Started& run) override { tell(&RunObserver::started, run); }
+  void progressed(const Progress& progress) override { tell(&RunObserver::progressed, progress); }
+  void logged(const TrainPoint& point) override { tell(&RunObserver::logged, point); }
+  void evaluated(const EvaluationPoint& point) override { tell(&RunObserver::evaluated, point); }
+  void checkpointed(Step step) override { tell(&RunObserver::checkpointed, step); }
+  void warned(const std::string& what) override { tell(&RunObserver::warned, what); }
+
+ private:
+  template <class Member, class Value>
+  void tell(Member member, const Value& value) {
+    for (RunObserver* observer : all_) (observer->*member)(value);
+  }
+
+  std::vector<RunObserver*> all_;
+};
+
+// What is asked for, and where: made by whoever leads the run.
+struct Request {
+  std::filesystem::path directory{};
+  RunConfig config{};
+};
+
+Request requestOf(const RunContext& context, const TrainArguments& arguments) {
+  Request request{.directory = jobDirectoryOf(arguments.layers)};
+  const auto stored = request.directory.empty() ? std::nullopt : storedConfig(request.directory);
+  request.config = resolveLayers(context.networks, stored, arguments.layers);
+  return request;
+}
+
+// Trains as the worker at this place; the first one shows it on `screen`.
+int trainAsWorker(const RunContext& context, const TrainArguments& arguments, const WorkerPlace& place,
+                  bool isSupervised, Screen& screen) {
   Communicator& workers = place.workers;
-  Console console(stdout, stderr,
-                  terminalOptions(workers.isFirst() ? arguments.verbosity : Verbosity::Quiet));
-  ConsoleObserver observer(console);
+  const StopFlag& stop = stopOnSignals();
   const Channel channel(workers, 0);
-  std::filesystem::path directory = jobDirectoryOf(arguments.layers);
-  const auto stored = directory.empty() ? std::nullopt : storedConfig(directory);
-  RunConfig config = resolveLayers(context.networks, stored, arguments.layers);
-  if (workers.isFirst()) {
-    for (const std::string& note : arguments.notes) console.print("note: " + note);
-    if (directory.empty()) directory = newJobDirectory(config.network);
-  }
+  Request request = requestOf(context, arguments);
+  request.config.workers = workers.size();
   std::optional<JobDirectory> job;
-  if (workers.isFirst()) job.emplace(directory);
-  directory = channel.broadcast(directory.string(), "the job directory's name");
-  if (!workers.isFirst()) job.emplace(directory, JobDirectory::Role::Member);
-  if (workers.isFirst()) printPlan(console, config, directory);
-  const RunSummary summary =
-      runTraining(context, std::move(config), *job, stop, arguments.processStart, observer, place);
-  console.endProgress();
-  if (workers.isFirst()) printSummary(console, summary);
-  if (summary.interrupted) {
-    if (workers.isFirst()) {
-      console.result(
-          fmt::format("stopped by a signal; go on with: cohort train --job-dir {}", directory.string()));
-    }
-    return kResume;
+  if (workers.isFirst()) {
+    for (const std::string& note : arguments.notes) screen.print("note: " + note);
+    if (request.directory.empty()) request.directory = newJobDirectory(request.config.network);
+    job.emplace(request.directory, isSupervised ? JobDirectory::Role::Member : JobDirectory::Role::First);
+    printPlan(screen, request.config, request.directory);
   }
-  return kSuccess;
+  request.directory = channel.broadcast(request.directory.string(), "the job directory's name");
+  if (!workers.isFirst()) job.emplace(request.directory, JobDirectory::Role::Member);
+
+  Observers observers;
+  ConsoleObserver console(screen);
+  std::optional<WorkerLog> log;
+  if (workers.isFirst()) observers.add(console);
+  if (workers.size() > 1) {
+    observers.add(log.emplace(request.directory, workers.rank()));
+    if (isSupervised) log->takeOutput();
+  }
+  const RunSummary summary =
+      runTraining(context, std::move(request.config), *job, stop, arguments.processStart, observers, place);
+  if (workers.isFirst()) {
+    screen.endProgress();
+    printSummary(screen, summary);
+    if (summary.interrupted) {
+      screen.result(fmt::format("stopped by a signal; go on with: cohort train --job-dir {}",
+                                request.directory.string()));
+    }
+  }
+  return summary.interrupted ? kResume : kSuccess;
+}
+
+// Trains as one of several that mpirun (or the like) has started. A worker that fails ends all, after its last words.
+int trainUnderMpi(const RunContext& context, const TrainArguments& arguments) {
+  const char* fifo = std::getenv(kSupervisorVariable);
+  SupervisorLink link(fifo == nullptr ? "" : fifo);
+  if (link) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  stopOnSignals();  // before MPI makes threads
+  const MpiSession session;
+  setCrashWorker(session.rank());
+  Activity activity;
+  const auto fail = [&](const std::string& sentence, int code) {
+    // What all workers notice at once, the first one says.
+    if (session.rank() > 0 && code == kUsageError)
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    if (link) {
+      link.failed(session.rank(), sentence, code);
+    } else {
+      endLiveLine();
+      std::fprintf(stderr, "cohort: worker %d: %s\n", session.rank(), sentence.c_str());
+    }
+    MpiSession::abort(code);
+  };
+  try {
+    Console console(stdout, stderr,
+                    terminalOptions(session.rank() == 0 ? arguments.verbosity : Verbosity::Quiet));
+    Communicator workers(mpiTransport(session));
+    link.watch(workers, activity);
+    const WorkerPlace place{.workers = workers,
+                            .activity = activity,
+                            .localRank = session.localRank(),
+                            .localSize = session.localSize()};
+    const int code = trainAsWorker(context, arguments, place, static_cast<bool>(link),
+                                   link ? static_cast<Screen&>(link) : console);
+    if (!link) return code;
+    link.finished(session.rank(), code);
+    return kSuccess;
+  } catch (const UsageError& error) {
+    fail(error.what(), kUsageError);
+  } catch (const IoError& error) {
+    fail(error.what(), kIoError);
+  } catch (const PeerError& error) {
+    fail(error.what(), kPeerError);
+  } catch (const std::exception& error) {
+    fail(error.what(), kInternalError);
+  }
+  return kInternalError;
+}
+
+int superviseTraining(const TrainArguments& arguments, const Request& request) {
+  Console console(stdout, stderr, terminalOptions(arguments.verbosity));
+  SupervisorOptions options{.command = {std::filesystem::read_symlink("/proc/self/exe").string()},
+                            .workers = static_cast<int>(request.config.workers),
+                            .maxRestarts = static_cast<int>(request.config.maxRestarts),
+                            .elastic = request.config.elastic,
+                            .stallSeconds = request.config.stallTimeout};
+  options.command.insert(options.command.end(), arguments.words.begin(), arguments.words.end());
+  std::filesystem::path directory = request.directory;
+  if (directory.empty()) {
+    directory = newJobDirectory(request.config.network);
+    options.command.insert(options.command.end(), {"--job-dir", directory.string()});
+  }
+  if (!request.config.chaos.empty()) options.chaos = std::stoull(request.config.chaos);
+  const JobDirectory job(directory, JobDirectory::Role::Supervisor);
+  const int code = supervise(options, job, console);
+  console.endProgress();
+  return code;
 }
 
 }  // namespace
 
 int trainCommand(const RunContext& context, const TrainArguments& arguments) {
-  const StopFlag& stop = stopOnSignals();
-  if (startedByMpi()) {
-    const MpiSession session;
-    Communicator workers(mpiTransport(session));
-    return trainAsWorker(
-        context, arguments, stop,
-        {.workers = workers, .localRank = session.localRank(), .localSize = session.localSize()});
-  }
+  if (startedByMpi()) return trainUnderMpi(context, arguments);
+  const Request request = requestOf(context, arguments);
+  if (request.config.workers > 1) return superviseTraining(arguments, request);
+  Console console(stdout, stderr, terminalOptions(arguments.verbosity));
   Communicator alone;
-  return trainAsWorker(context, arguments, stop, {.workers = alone});
+  Activity activity;
+  return trainAsWorker(context, arguments, {.workers = alone, .activity = activity}, false, console);
 }
 
 int evaluateCommand(const RunContext& context, const EvaluateArguments& arguments) {

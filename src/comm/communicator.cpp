@@ -97,11 +97,11 @@ void Communicator::waitUntil(const std::function<bool()>& ready, const std::func
   }
   const auto limit = std::chrono::steady_clock::now() + std::chrono::duration<double>(patience_);
   std::unique_lock lock(mutex_);
-  ++waiting_;
+  waiting_.push_back(&what);
   urgent_ += urgent;
   wake_.notify_one();
   const bool isReady = changed_.wait_until(lock, limit, [&] { return failure_ != nullptr || ready(); });
-  --waiting_;
+  std::erase(waiting_, &what);
   urgent_ -= urgent;
   if (!isReady) {
     failure_ = std::make_exception_ptr(
@@ -113,6 +113,11 @@ void Communicator::waitUntil(const std::function<bool()>& ready, const std::func
     changed_.wait(lock, [this] { return ended_; });
     std::rethrow_exception(failure_);
   }
+}
+
+std::string Communicator::waitingFor() {
+  const std::lock_guard lock(mutex_);
+  return waiting_.empty() ? "" : (*waiting_.front())();
 }
 
 // ---- the communication thread
@@ -168,7 +173,7 @@ void Communicator::pause() {
   {
     const std::lock_guard lock(mutex_);
     urgent = urgent_ > 0;
-    if (waiting_ > 0 && !done_.empty()) changed_.notify_all();
+    if (!waiting_.empty() && !done_.empty()) changed_.notify_all();
     if (!asked_.empty()) return;
   }
   if (!done_.empty()) return;

@@ -55,6 +55,9 @@ class Communicator {
   void waitUntil(const std::function<bool()>& ready, const std::function<std::string()>& what,
                  Wait wait = Wait::Urgent);
 
+  // What somebody is waiting for just now; empty: nobody waits.
+  std::string waitingFor();
+
   // One message that is sent or received once; returns when it is done.
   void transferNow(const Message& message, const std::string& what);
 
@@ -73,9 +76,9 @@ class Communicator {
   std::condition_variable wake_;     // for the communication thread: there is something to do
   std::condition_variable changed_;  // for who waits: something is done
   std::vector<std::unique_ptr<Transfer>> transfers_;
-  std::vector<Transfer*> asked_;  // to be started
-  int waiting_ = 0;
-  int urgent_ = 0;  // of them
+  std::vector<Transfer*> asked_;                              // to be started
+  std::vector<const std::function<std::string()>*> waiting_;  // what for
+  int urgent_ = 0;                                            // of them
   bool stop_ = false;
   bool ended_ = false;  // the communication thread, by a failure or as told
   std::exception_ptr failure_;

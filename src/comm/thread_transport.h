@@ -1,4 +1,4 @@
-// For tests only: workers that are threads of one process, and messages that are copies.
+// Workers that are threads of one process, and messages that are copies: to try rules without MPI.
 #pragma once
 
 #include <cstdint>

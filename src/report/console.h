@@ -56,24 +56,36 @@ std::string groupedText(std::int64_t number);
 // 3.25e9 -> "3.25 GB".
 std::string bytesText(double bytes);
 
-class Console {
+// Where a run can show itself: the console, or another process that has one.
+class Screen {
+ public:
+  virtual ~Screen() = default;
+  virtual void progress(const ProgressReport& report) = 0;
+  virtual void endProgress() = 0;
+  virtual void detail(const std::string& line) = 0;
+  virtual void print(const std::string& line) = 0;
+  virtual void result(const std::string& line) = 0;
+  virtual void warn(const std::string& what) = 0;
+};
+
+class Console : public Screen {
  public:
   // Warnings go to `err`, all else to `out`; both stay open.
   Console(std::FILE* out, std::FILE* err, ConsoleOptions options);
-  ~Console();
+  ~Console() override;
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
   // May be called at every step: the live line is redrawn a few times a second. Plain lines appear for the first report,
   // at log points and at the target.
-  void progress(const ProgressReport& report);
+  void progress(const ProgressReport& report) override;
   // The live line ends here, with the last report; later output starts below it.
-  void endProgress();
+  void endProgress() override;
 
-  void detail(const std::string& line);  // Verbose
-  void print(const std::string& line);   // not Quiet
-  void result(const std::string& line);  // always
-  void warn(const std::string& what);    // always: "warning: what"
+  void detail(const std::string& line) override;  // Verbose
+  void print(const std::string& line) override;   // not Quiet
+  void result(const std::string& line) override;  // always
+  void warn(const std::string& what) override;    // always: "warning: what"
 
  private:
   friend void endLiveLine() noexcept;

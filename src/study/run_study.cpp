@@ -1,6 +1,7 @@
 #include "study/run_study.h"
 
 #include <algorithm>
+#include <csignal>
 #include <charconv>
 #include <chrono>
 #include <fstream>
@@ -13,7 +14,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
-#include "study/child_process.h"
+#include "launch/child_process.h"
 #include "study/results.h"
 #include "study/study_report.h"
 
@@ -178,7 +179,7 @@ int Runner::runProcess(RunRecord& record, const fs::path& job, StudyObserver::Pr
   std::optional<int> exitCode;
   while (!(exitCode = child.exitCode())) {
     if (stop_ && !stopped) {
-      child.stop();
+      child.signal(SIGTERM);
       stopped = true;
     }
     progress.lastLine = lastLineOf(output);

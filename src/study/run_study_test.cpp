@@ -9,7 +9,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/test_directory.h"
-#include "study/child_process.h"
+#include "launch/child_process.h"
 
 namespace cohort {
 namespace {
@@ -54,9 +54,9 @@ TEST(ChildProcess, TakesSignalsThoughItsParentBlocksThem) {
   {
     ChildProcess child("/bin/sleep", {"sleep", "1000"}, folder / "out");
     EXPECT_FALSE(child.exitCode());
-    child.stop();
+    child.signal(SIGTERM);
     EXPECT_EQ(waited(child), 128 + SIGTERM);
-    child.stop();  // no longer there: nothing happens
+    child.signal(SIGTERM);  // no longer there: nothing happens
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

@@ -289,10 +289,10 @@ fs::path CheckpointStore::pathOf(Step step) const {
   return directory_ / fmt::format("{}{:010}{}", kPrefix, step, kSuffix);
 }
 
-std::vector<CheckpointFile> CheckpointStore::list() const {
+std::vector<CheckpointFile> listCheckpoints(const fs::path& directory) {
   std::vector<CheckpointFile> files;
   std::error_code none;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory_, none)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, none)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) continue;
     const char* begin = name.data() + kPrefix.size();

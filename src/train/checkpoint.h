@@ -29,13 +29,15 @@ struct CheckpointFile {
   Step step = 0;
 };
 
+// In the order of their steps; none where there is no such folder.
+std::vector<CheckpointFile> listCheckpoints(const std::filesystem::path& directory);
+
 class CheckpointStore {
  public:
   CheckpointStore(std::filesystem::path directory, int keep, Communicator& workers);
   ~CheckpointStore();
 
-  // In the order of their steps.
-  std::vector<CheckpointFile> list() const;
+  std::vector<CheckpointFile> list() const { return listCheckpoints(directory_); }
 
   // Returns when the state is copied; waits for an earlier one still being written. An IoError of an earlier write is
   // thrown here, in saveNow or in wait. Weights that are not finite are not written: a UsageError.

@@ -34,7 +34,8 @@ bool hasCheckpoints(const fs::path& jobDirectory) {
 }  // namespace
 
 JobDirectory::JobDirectory(fs::path path, Role role) : path_(std::move(path)) {
-  if (role == Role::Leader) lead();
+  if (role != Role::Member) lead();
+  if (role == Role::Supervisor) return;
   const fs::path lock = path_ / kWorkersLock;
   workersLock_ = Descriptor(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!workersLock_ || ::flock(workersLock_.get(), LOCK_SH | LOCK_NB) != 0) {
@@ -59,12 +60,12 @@ void JobDirectory::lead() {
     throw UsageError(
         fmt::format("another run is using {}; wait for it, or give another --job-dir", path_.string()));
   }
-  waitForSurvivors();
+  waitForWorkers();
   removeLeftovers();
 }
 
 // Workers whose leader was killed end within seconds.
-void JobDirectory::waitForSurvivors() const {
+void JobDirectory::waitForWorkers() const {
   const fs::path lock = path_ / kWorkersLock;
   const Descriptor workers(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!workers) throw IoError(fmt::format("cannot make {}: {}", lock.string(), systemMessage(errno)));

@@ -15,15 +15,21 @@ namespace cohort {
 
 class JobDirectory {
  public:
-  enum class Role { Leader, Member };
+  enum class Role {
+    First,       // leads and works: the only worker, or the first
+    Member,      // works; its leader was there before it
+    Supervisor,  // leads
+  };
   // Makes the folder where it is missing, locks it, and clears away what killed runs had half written. UsageError where
   // another process leads a run there, IoError where it cannot be made.
-  // A member comes after its leader: it finds the folder made.
-  explicit JobDirectory(std::filesystem::path path, Role role = Role::Leader);
+  explicit JobDirectory(std::filesystem::path path, Role role = Role::First);
   // A new folder without a configuration is removed again: the run failed before it began.
   ~JobDirectory();
   JobDirectory(const JobDirectory&) = delete;
   JobDirectory& operator=(const JobDirectory&) = delete;
+
+  // A leader, before workers start: returns when those of an earlier start are gone. UsageError where they stay.
+  void waitForWorkers() const;
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
@@ -33,7 +39,6 @@ class JobDirectory {
 
  private:
   void lead();
-  void waitForSurvivors() const;
   void removeLeftovers() const;
 
   std::filesystem::path path_;

@@ -229,6 +229,7 @@ void Run::restore() {
     initializeFrom(config_.initFrom, state_);
   }
   startStep_ = state_.step;
+  place_.activity.finishStep(state_.step);
 }
 
 std::unique_ptr<Prefetcher> Run::startPrefetcher() const {
@@ -275,9 +276,10 @@ RunSummary Run::train(const StopFlag& stop) {
     model_.prepareTraining(state_.weights.span());
     if (workers_.isFirst()) job_.writeLayers(toJson(model_.layers()));
     prefetcher_ = startPrefetcher();
-    trainer_ = std::make_unique<Trainer>(lanes_, model_.trainables(), *rule_, *prefetcher_);
+    trainer_ = std::make_unique<Trainer>(lanes_, model_.trainables(), *rule_, *prefetcher_, place_.activity);
     loop(stop);
   }
+  place_.activity.enter(Activity::Phase::Ending);
   if (state_.step != lastCheckpoint_) checkpoints_.saveNow(state_, configText_);
   lastCheckpoint_ = state_.step;
   checkpoints_.wait();
@@ -295,6 +297,7 @@ void Run::loop(const StopFlag& stop) {
   lastCheckpointTime_ = begin;
   summary_.startupSeconds = secondsSince(processStart_);
   // Before the first step, all see the same: nobody stops here alone.
+  place_.activity.enter(Activity::Phase::Steps);
   while (state_.step < target_) {
     // The first step touches all memory for the first time; a longer run's speed is told without it.
     if (state_.step == startStep_ + 1) times_ = StepTimes();
@@ -310,12 +313,14 @@ void Run::loop(const StopFlag& stop) {
       throw UsageError(diverged());
     }
     ++state_.step;
+    place_.activity.finishStep(state_.step);
     report(sums);
     if (logPointAfter(state_.step)) logPoint();
     summary_.interrupted = (result.wishes & kWishStop) != 0 && state_.step < target_;
     if (summary_.interrupted || (result.wishes & kWishEnd) != 0 || state_.step == target_) break;
     if (config_.evalEvery > 0 && state_.step % config_.evalEvery == 0) {
       observer_.evaluated(evaluate());
+      place_.activity.enter(Activity::Phase::Steps);
     }
     if (checkpointDue(result.wishes)) checkpoint();
   }
@@ -384,6 +389,7 @@ LossSum Run::evaluationSum() {
 
 EvaluationPoint Run::evaluate() {
   const Clock::time_point start = Clock::now();
+  place_.activity.enter(Activity::Phase::Evaluation);
   evaluation_ = evaluationSum();
   summary_.evaluationSeconds += secondsSince(start);
   EvaluationPoint point{.step = state_.step,
@@ -508,7 +514,8 @@ EvaluationResult runEvaluation(const RunContext& context, const std::filesystem:
   useInstructionSet(config.isa);
   const std::unique_ptr<Dataset> dataset = openForEvaluation(context, config, parseSplit(split, "--split"));
   Communicator alone;
-  const WorkerPlace place{.workers = alone};
+  Activity activity;
+  const WorkerPlace place{.workers = alone, .activity = activity};
   Lanes lanes(lanesOf(config, place, static_cast<int>(config.grains)));
   EngineModel model(buildGraph(context, config), config.batchSize / config.grains, lanes, config.seed);
   TrainingState state(model.layout(), shardOptions(config, dataset->size()), config.seed, lanes.count());

@@ -11,6 +11,7 @@
 #include "data/dataset.h"
 #include "models/network.h"
 #include "report/records.h"
+#include "train/activity.h"
 #include "train/job_directory.h"
 #include "train/run_config.h"
 #include "train/summary.h"
@@ -27,7 +28,8 @@ struct RunContext {
 // Which worker of a run this process is.
 struct WorkerPlace {
   Communicator& workers;
-  int localRank = 0;  // among the workers of this host
+  Activity& activity;  // told what it does
+  int localRank = 0;   // among the workers of this host
   int localSize = 1;
 };
 

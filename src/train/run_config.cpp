@@ -109,6 +109,8 @@ void checkText(std::string_view name, const std::string& text) {
     parseSchedule(text, {.samples = 1000, .batch = 1});
   } else if (name == "param-rule") {
     parseParamRule(text);
+  } else if (name == "chaos" && !text.empty()) {
+    parseNumber<std::uint64_t>(text, "--chaos", "a whole number from 0 on");
   }
 }
 
@@ -134,16 +136,13 @@ struct FromText {
   void operator()(std::int64_t& field) const {
     field = parseNumber<std::int64_t>(texts.back(), shown, "a whole number");
     checkRange(setting.name, field, shown);
-    if (std::string_view(setting.name) == "workers" && field != 1) {
-      throw UsageError(fmt::format(
-          "{} {} is not possible yet: this version trains on 1 worker with all its cores", shown, field));
-    }
   }
   void operator()(std::uint64_t& field) const {
     field = parseNumber<std::uint64_t>(texts.back(), shown, "a whole number from 0 on");
   }
   void operator()(double& field) const {
-    field = std::string_view(setting.name) == "max-time"
+    const std::string_view name = setting.name;
+    field = name == "max-time" || name == "stall-timeout"
                 ? parseDuration(texts.back(), shown)
                 : parseNumber<double>(texts.back(), shown, "a number");
     if (!std::isfinite(field)) throw UsageError(fmt::format("{} must be finite", shown));

@@ -69,6 +69,10 @@ struct RunConfig {
   std::int64_t threads = 0;       // 0: every core of the worker
   std::int64_t dataThreads = -1;  // -1: chosen by the dataset
   std::int64_t workers = 1;
+  std::int64_t maxRestarts = 3;
+  bool elastic = false;
+  double stallTimeout = 60;  // seconds
+  std::string chaos;         // a number; empty: none
 
   bool operator==(const RunConfig&) const = default;
 };
@@ -153,7 +157,16 @@ void visitSettings(Config& c, Visit&& visit) {
         c.threads);
   visit(Setting{"data-threads", group, "N", "threads that read ahead (default: as the dataset needs)"},
         c.dataThreads);
-  visit(Setting{"workers", group, "N", "worker processes"}, c.workers);
+
+  group = "Workers";
+  visit(Setting{"workers", group, "N", "worker processes on this machine; the cores are divided among them"},
+        c.workers);
+  visit(Setting{"max-restarts", group, "N", "starts after a failure, in a row without a new checkpoint"},
+        c.maxRestarts);
+  visit(Setting{"elastic", group, "", "go on with one worker fewer after a failure"}, c.elastic);
+  visit(Setting{"stall-timeout", group, "T", "a worker that stands still for so long is taken for dead"},
+        c.stallTimeout);
+  visit(Setting{"chaos", group, "SEED", "kill and freeze random workers at random moments"}, c.chaos);
 }
 
 // Values as a user gave them, by setting name; a list setting has several.

@@ -18,8 +18,9 @@ void addLap(Clock::time_point& since, double& seconds) {
 
 }  // namespace
 
-Trainer::Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& rule, Prefetcher& batches)
-    : lanes_(lanes), rule_(rule), batches_(batches) {
+Trainer::Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& rule, Prefetcher& batches,
+                 Activity& activity)
+    : lanes_(lanes), rule_(rule), batches_(batches), activity_(activity) {
   COHORT_CHECK(static_cast<int>(models.size()) == lanes.count(), "every lane has a model");
   for (Trainable* model : models) {
     lane_.push_back({model, {}});
@@ -45,12 +46,15 @@ void Trainer::runLane(int index, Step step) {
   addLap(lap, lane.seconds.forward);
   const GrainRange mine = rule_.grainsOf(index);
   for (GrainIndex grain = mine.first; grain < mine.last; ++grain) {
+    activity_.beginReading();
     const Batch batch = batches_.next(index);
+    activity_.endReading();
     addLap(lap, lane.seconds.data);
     COHORT_CHECK(batch.position / batch.globalSize == step, "the samples are another step's");
     rule_.reportLoss(grain, lane.model->forward(batch));
     addLap(lap, lane.seconds.forward);
     lane.model->backward(rule_.sinkFor(grain));
+    activity_.beat();
     addLap(lap, lane.seconds.backward);
   }
 }

@@ -6,6 +6,7 @@
 
 #include "data/prefetch.h"
 #include "sync/sync_rule.h"
+#include "train/activity.h"
 #include "train/lanes.h"
 
 namespace cohort {
@@ -21,7 +22,8 @@ struct PhaseSeconds {
 class Trainer {
  public:
   // One model per lane; everything outlives the trainer.
-  Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& rule, Prefetcher& batches);
+  Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& rule, Prefetcher& batches,
+          Activity& activity);
 
   // Computes the step; afterwards the weights are the next step's.
   StepResult step(Step step, Wishes wishes);
@@ -39,6 +41,7 @@ class Trainer {
   Lanes& lanes_;
   SyncRule& rule_;
   Prefetcher& batches_;
+  Activity& activity_;
   std::vector<Lane> lane_;
   double waitSeconds_ = 0;  // of all lanes, for other workers
 };

@@ -1,4 +1,4 @@
-#include "study/child_process.h"
+#include "launch/child_process.h"
 
 #include <cerrno>
 #include <csignal>
@@ -24,8 +24,8 @@ Descriptor openFile(const std::filesystem::path& path, int flags) {
 }
 
 // Between fork and exec: only what may be called there. posix_spawn has no way to ask for the parent's death.
-[[noreturn]] void becomeProgram(const char* program, char* const* arguments, int input, int output,
-                                pid_t parent) {
+[[noreturn]] void becomeProgram(const char* program, char* const* arguments, char* const* environment,
+                                int input, int output, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(kCannotStart);  // it died before it could be asked for
   setpgid(0, 0);
@@ -34,25 +34,40 @@ Descriptor openFile(const std::filesystem::path& path, int flags) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   if (dup2(input, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
       dup2(output, STDERR_FILENO) >= 0) {
-    execv(program, arguments);
+    execve(program, arguments, environment);
   }
   _exit(kCannotStart);
 }
 
+// As exec wants texts.
+class Pointers {
+ public:
+  explicit Pointers(const std::vector<std::string>& texts) : copies_(texts) {
+    for (std::string& copy : copies_) pointers_.push_back(copy.data());
+    pointers_.push_back(nullptr);
+  }
+  char* const* get() const { return pointers_.data(); }
+
+ private:
+  std::vector<std::string> copies_;
+  std::vector<char*> pointers_;
+};
+
 }  // namespace
 
 ChildProcess::ChildProcess(const std::filesystem::path& program, const std::vector<std::string>& arguments,
-                           const std::filesystem::path& output) {
+                           const std::filesystem::path& output, const std::vector<std::string>& variables) {
   const Descriptor input = openFile("/dev/null", O_RDONLY);
   const Descriptor written = openFile(output, O_WRONLY | O_CREAT | O_APPEND);
-  std::vector<std::string> copies = arguments;
-  std::vector<char*> pointers;
-  pointers.reserve(copies.size() + 1);
-  for (std::string& argument : copies) pointers.push_back(argument.data());
-  pointers.push_back(nullptr);
+  const Pointers argumentPointers(arguments);
+  std::vector<std::string> all = variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) all.emplace_back(*variable);
+  const Pointers variablePointers(all);
   const pid_t parent = getpid();
   process_ = fork();
-  if (process_ == 0) becomeProgram(program.c_str(), pointers.data(), input.get(), written.get(), parent);
+  if (process_ == 0)
+    becomeProgram(program.c_str(), argumentPointers.get(), variablePointers.get(), input.get(), written.get(),
+                  parent);
   if (process_ < 0) throw IoError(fmt::format("cannot start a process: {}", systemMessage(errno)));
 }
 
@@ -71,8 +86,8 @@ std::optional<int> ChildProcess::exitCode() {
   return exitCode_;
 }
 
-void ChildProcess::stop() {
-  if (!exitCode_) ::kill(process_, SIGTERM);
+void ChildProcess::signal(int number) {
+  if (!exitCode_) ::kill(process_, number);
 }
 
 }  // namespace cohort

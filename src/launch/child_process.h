@@ -1,4 +1,4 @@
-// A program that runs beside this one: its own process, without a shell. Private to study.
+// A program that runs beside this one: its own process, without a shell.
 //
 // Used by the thread that made it, and that thread must live as long as the child should: the kernel sends the child a
 // SIGTERM when it ends, however it ends.
@@ -16,9 +16,10 @@ namespace cohort {
 class ChildProcess {
  public:
   // Starts `program` with `arguments` (the first is its name). It reads nothing, what it prints is added to `output`, no
-  // signal is blocked in it, and those of a terminal do not reach it: this process passes them on. IoError where it cannot be started.
+  // signal is blocked in it, and those of a terminal do not reach it: this process passes them on. Its environment has
+  // `variables` ("NAME=VALUE") besides this process's. IoError where it cannot be started.
   ChildProcess(const std::filesystem::path& program, const std::vector<std::string>& arguments,
-               const std::filesystem::path& output);
+               const std::filesystem::path& output, const std::vector<std::string>& variables = {});
   // Ends it where it still runs, and waits for that.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
@@ -26,8 +27,7 @@ class ChildProcess {
 
   // Its exit code, or 128 + the signal that ended it; nothing while it runs. Returns at once.
   std::optional<int> exitCode();
-  // SIGTERM.
-  void stop();
+  void signal(int number);
 
  private:
   pid_t process_ = -1;

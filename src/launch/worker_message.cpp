@@ -1,0 +1,123 @@
+#include "launch/worker_message.h"
+
+#include <climits>
+
+#include <nlohmann/json.hpp>
+
+namespace cohort {
+namespace {
+
+using Json = nlohmann::json;
+
+// Room for the other fields of a line of at most PIPE_BUF bytes, and for escapes in the text.
+constexpr std::size_t kLongestText = 1000;
+
+Json jsonOf(const TimeShares& s) {
+  return {s.data, s.forward, s.backward, s.update, s.wait, s.checkpoint, s.evaluation};
+}
+
+TimeShares sharesOf(const Json& json) {
+  return {.data = json.at(0),
+          .forward = json.at(1),
+          .backward = json.at(2),
+          .update = json.at(3),
+          .wait = json.at(4),
+          .checkpoint = json.at(5),
+          .evaluation = json.at(6)};
+}
+
+Json jsonOf(const std::optional<double>& number) {
+  return number ? Json(*number) : Json();
+}
+
+std::optional<double> numberOf(const Json& json) {
+  return json.is_number() ? std::optional(json.get<double>()) : std::nullopt;
+}
+
+// Infinities and NaN are null in JSON.
+double anyNumberOf(const Json& json) {
+  return json.is_number() ? json.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace
+
+std::string toLine(const WorkerMessage& m) {
+  Json json{{"kind", static_cast<int>(m.kind)}, {"worker", m.worker}};
+  switch (m.kind) {
+    case WorkerMessage::Kind::Alive:
+      json.update({{"process", m.process},
+                   {"step", m.step},
+                   {"training", m.isTraining},
+                   {"beats", m.beats},
+                   {"doing", m.doing},
+                   {"waits", m.waitsFor.substr(0, kLongestText)}});
+      break;
+    case WorkerMessage::Kind::Progress:
+      json.update({{"step", m.progress.step},
+                   {"target", m.progress.targetStep},
+                   {"loss", m.progress.loss},
+                   {"speed", m.progress.imagesPerSecond},
+                   {"left", m.progress.secondsLeft},
+                   {"accuracy", jsonOf(m.progress.accuracy)},
+                   {"rate", jsonOf(m.progress.learningRate)},
+                   {"seconds", jsonOf(m.progress.seconds)},
+                   {"log", m.progress.logPoint}});
+      break;
+    case WorkerMessage::Kind::Text:
+    case WorkerMessage::Kind::Failed:
+    case WorkerMessage::Kind::Finished:
+      json.update(
+          {{"how", static_cast<int>(m.how)}, {"text", m.text.substr(0, kLongestText)}, {"code", m.exitCode}});
+      break;
+  }
+  std::string line = json.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
+  if (line.size() > PIPE_BUF && !m.text.empty()) {
+    WorkerMessage shorter = m;
+    shorter.text.resize(m.text.size() / 2);
+    return toLine(shorter);
+  }
+  return line;
+}
+
+std::optional<WorkerMessage> parseLine(std::string_view line) {
+  const Json json = Json::parse(line, nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  try {
+    WorkerMessage m;
+    m.kind = static_cast<WorkerMessage::Kind>(json.at("kind").get<int>());
+    m.worker = json.at("worker");
+    switch (m.kind) {
+      case WorkerMessage::Kind::Alive:
+        m.process = json.at("process");
+        m.step = json.at("step");
+        m.isTraining = json.at("training");
+        m.beats = json.at("beats");
+        m.doing = json.at("doing");
+        m.waitsFor = json.at("waits");
+        return m;
+      case WorkerMessage::Kind::Progress:
+        m.progress = {.step = json.at("step"),
+                      .targetStep = json.at("target"),
+                      .loss = anyNumberOf(json.at("loss")),
+                      .imagesPerSecond = anyNumberOf(json.at("speed")),
+                      .secondsLeft = anyNumberOf(json.at("left")),
+                      .accuracy = numberOf(json.at("accuracy")),
+                      .learningRate = numberOf(json.at("rate")),
+                      .seconds = sharesOf(json.at("seconds")),
+                      .logPoint = json.at("log")};
+        return m;
+      case WorkerMessage::Kind::Text:
+      case WorkerMessage::Kind::Failed:
+      case WorkerMessage::Kind::Finished:
+        m.how = static_cast<WorkerMessage::How>(json.at("how").get<int>());
+        m.text = json.at("text");
+        m.exitCode = json.at("code");
+        return m;
+    }
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace cohort
