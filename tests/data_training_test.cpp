@@ -6,11 +6,13 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "base/test_directory.h"
 #include "data/convert.h"
 #include "data/image_folder.h"
 #include "data/packed_images.h"
 #include "data/test_cifar.h"
+#include "data/tfrecord.h"
 #include "tests/image_runs.h"
 #include "train/config_file.h"
 
@@ -157,6 +159,65 @@ TEST_F(CifarTraining, ConvertedAndPackedFilesGiveTheSameBits) {
   // All 80 images are another training set.
   EXPECT_NE(trainFrom(binary_, "whole", {{"normalize", {"mean-image"}}, {"eval-on", {"test"}}}).weightsHash,
             before);
+}
+
+class Classes : public testing::Test {
+ protected:
+  // What is said where the run is refused.
+  std::string refusal(const GivenSettings& given) {
+    try {
+      train(scratch_ / "refused", given);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+
+  TestDirectory scratch_;
+  fs::path images_ = scratch_ / "images";
+};
+
+TEST_F(Classes, ThatTheImagesDoNotHaveAreRefused) {
+  writeImageFolder(images_);
+  const GivenSettings settings = with(imageSettings("mnist-cnn", images_), {{"train-steps", {"2"}}});
+  for (const std::string classes : {"1", "2", "4", "10", "1000"}) {
+    EXPECT_EQ(refusal(with(settings, {{"classes", {classes}}})),
+              "folder has 3 classes, but " + classes + " are asked for; give --classes 3, or leave it out");
+  }
+  const RunSummary open = train(scratch_ / "open", settings);
+  const RunSummary given = train(scratch_ / "given", with(settings, {{"classes", {"3"}}}));
+  expectSameResult(given, open, "the images' own number");
+  EXPECT_EQ(storedConfig(scratch_ / "given"), storedConfig(scratch_ / "open"));
+  EXPECT_EQ(train(scratch_ / "open", {{"train-steps", {"3"}}}).startStep, 2);
+
+  // A job directory whose images have become others.
+  fs::create_directories(images_ / "train" / "d");
+  fs::create_directories(images_ / "test" / "d");
+  for (const char* split : {"train", "test"}) {
+    fs::copy(images_ / "train" / "a" / "image0.jpg", images_ / split / "d");
+  }
+  EXPECT_THROW(train(scratch_ / "open", {{"train-steps", {"4"}}}), UsageError);
+  EXPECT_THROW(evaluate(scratch_ / "open", 1), UsageError);
+}
+
+// A record's label is all that says how many classes there are.
+TEST_F(Classes, AreTheTrainingImagesWhereATestSetHasFewer) {
+  fs::create_directory(images_);
+  for (const auto& [name, classes] : {std::pair("train", 13), std::pair("test", 11)}) {
+    TfrecordWriter writer(images_ / (std::string(name) + ".tfrecords"));
+    for (int i = 0; i < 2 * classes; ++i) {
+      writer.write(CifarPixels(cifarPixels(i)), i % classes);
+    }
+    writer.commit();
+  }
+  const RunSummary run = train(scratch_ / "job", {{"network", {"resnet8"}},
+                                                  {"dataset", {"folder"}},
+                                                  {"data-dir", {images_}},
+                                                  {"batch-size", {"8"}},
+                                                  {"grains", {"4"}},
+                                                  {"train-steps", {"2"}}});
+  EXPECT_EQ(run.evaluation->samples, 22);
+  EXPECT_EQ(evaluate(scratch_ / "job", 1).sums.loss, run.evaluation->loss);
 }
 
 }  // namespace
