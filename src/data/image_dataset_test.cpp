@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 // Three channels of different brightness; an image's pixels depend on its number.
 int pixel(std::int64_t i, int c, int y, int x) {
-  return static_cast<int>((i * 7 + c * 40 + y * 5 + x * 3) % 100) + c * 50;
+  return (static_cast<int>(i * 7 % 100) + c * 40 + y * 5 + x * 3) % 100 + c * 50;
 }
 
 ImageDatasetOptions computed(std::int64_t train, std::int64_t validation, std::int64_t test) {
@@ -208,6 +208,11 @@ TEST(ImageDataset, CutsSplitsOffTheTrainingImages) {
             std::string::npos);
   EXPECT_NE(refusal(computed(50, 0, 0), {.testSplit = "files"}, Split::Test).find("no test files"),
             std::string::npos);
+}
+
+TEST(ImageDataset, EndsWhereASetGivesOtherShapesThanItSaid) {
+  const ComputedImages colour(5, {3, 6, 6}, 2, pixel);
+  EXPECT_DEATH(measureStatistics(colour, {}, {1, 6, 6}, {}), "the image does not fit");
 }
 
 TEST(ImageDataset, RefusesShapesThatCannotBe) {

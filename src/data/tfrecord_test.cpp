@@ -13,7 +13,9 @@
 #include "base/record_file.h"
 #include "base/test_directory.h"
 #include "data/example.pb.h"
+#include "data/packed_images.h"
 #include "data/test_cifar.h"
+#include "data/test_images.h"
 
 namespace cohort {
 namespace {
@@ -92,6 +94,27 @@ class Tfrecord : public testing::Test {
     std::vector<std::int32_t> found;
     for (std::int64_t i = 0; set != nullptr && i < set->size(); ++i) found.push_back(set->label(i));
     return found;
+  }
+
+  // Packed, the file's images are what they were, however they are asked for.
+  void expectSameWhenPacked() const {
+    const auto set = openTfrecords(file_, Split::Train);
+    packImages([&](Split split) { return openTfrecords(file_, split); }, directory_ / "packed");
+    const auto packed = openPackedImages(directory_ / "packed", Split::Train);
+    ASSERT_NE(packed, nullptr);
+    ASSERT_EQ(packed->size(), set->size());
+    EXPECT_EQ(packed->shape(), set->shape());
+    for (const ImageRequest& request : {ImageRequest{.channels = 3}, ImageRequest{.channels = 1},
+                                        ImageRequest{.channels = 3, .height = 9, .width = 9}}) {
+      for (std::int64_t i = 0; i < set->size(); ++i) {
+        Image before;
+        Image after;
+        set->read(i, request, before);
+        packed->read(i, request, after);
+        EXPECT_EQ(after.shape, before.shape) << "image " << i;
+        EXPECT_EQ(after.pixels, before.pixels) << "image " << i;
+      }
+    }
   }
 
   TestDirectory directory_;
@@ -216,6 +239,57 @@ TEST_F(Tfrecord, OfPngImagesIsDecoded) {
   } catch (const IoError& error) {
     EXPECT_TRUE(has(error.what(), file_.string() + ": record 1"));
   }
+}
+
+TEST_F(Tfrecord, GivesJpegAndPngFilesAsTheyAreStored) {
+  const std::string jpeg = jpegOf(smoothImage({.channels = 3, .height = 40, .width = 60}));
+  const std::string png = encodePng(smoothImage({.channels = 1, .height = 20, .width = 30}));
+  const auto example = [](const std::string& file) {
+    return ExampleBuilder().bytes("image/encoded", file).number("label", 0);
+  };
+  const auto set = openFile(example(jpeg).record() + example(png).record());
+  std::string bytes;
+  ASSERT_TRUE(set->encoded(0, bytes));
+  EXPECT_EQ(bytes, jpeg);
+  ASSERT_TRUE(set->encoded(1, bytes));
+  EXPECT_EQ(bytes, png);
+  Image image;
+  set->read(0, {.channels = 3, .height = 9, .width = 9}, image);
+  EXPECT_LT(image.shape.height, 40) << "decoded at a reduced scale";
+  expectSameWhenPacked();
+}
+
+TEST_F(Tfrecord, GivesPixelsAsFilesWhereTheyAreNotAllOfOneShape) {
+  const auto example = [](SampleShape shape, int phase) {
+    const Image image = smoothImage(shape, phase);
+    std::string interleaved;
+    const std::size_t plane = shape.count() / static_cast<std::size_t>(shape.channels);
+    for (std::size_t i = 0; i < shape.count(); ++i) {
+      const auto channels = static_cast<std::size_t>(shape.channels);
+      interleaved.push_back(static_cast<char>(image.pixels[i % channels * plane + i / channels]));
+    }
+    return ExampleBuilder()
+        .bytes("image", interleaved)
+        .number("label", 0)
+        .number("height", shape.height)
+        .number("width", shape.width)
+        .record();
+  };
+  std::string bytes = "untouched";
+  EXPECT_FALSE(openFile(example({3, 20, 30}, 1) + example({3, 20, 30}, 2))->encoded(0, bytes));
+  EXPECT_FALSE(openFile(cifarRecord(0, 1))->encoded(0, bytes));
+  EXPECT_EQ(bytes, "untouched");
+
+  const std::string pixels = example({3, 20, 30}, 1) + example({1, 33, 8}, 2);
+  EXPECT_TRUE(openFile(pixels)->encoded(1, bytes));
+  expectSameWhenPacked();
+  const std::string png = encodePng(smoothImage({.channels = 3, .height = 20, .width = 30}));
+  const auto mixed =
+      openFile(example({3, 20, 30}, 1) + ExampleBuilder().bytes("image", png).number("label", 1).record());
+  ASSERT_TRUE(mixed->encoded(1, bytes));
+  EXPECT_EQ(bytes, png);
+  EXPECT_TRUE(mixed->encoded(0, bytes));
+  expectSameWhenPacked();
 }
 
 TEST_F(Tfrecord, TakesLabelsThatAreWholeFloats) {

@@ -147,6 +147,19 @@ std::string linesUpTo(const fs::path& path, const std::string& text, Step last) 
   return kept;
 }
 
+// What lines of this step are about, but for training.
+std::set<std::string> evaluationsAt(const fs::path& path, const std::string& text, Step step) {
+  std::set<std::string> splits;
+  forEachLine(path, text, [&](std::string_view line, bool) {
+    const Json json = objectOf(line);
+    const auto kind = json.find("kind");
+    if (json["step"] == step && kind != json.end() && *kind != "train" && kind->is_string()) {
+      splits.insert(kind->get<std::string>());
+    }
+  });
+  return splits;
+}
+
 [[noreturn]] void fail(std::string_view what, const fs::path& path, int error) {
   throw IoError(fmt::format("Cannot {} {}: {}.", what, path.string(), systemMessage(error)));
 }
@@ -166,6 +179,7 @@ MetricsFile::MetricsFile(const fs::path& path, Step resumeStep) : path_(path) {
     const std::string text = readWholeFile(path);
     const std::string kept = linesUpTo(path, text, resumeStep);
     if (kept != text) writeWholeFile(path, kept);
+    evaluated_ = evaluationsAt(path, kept, resumeStep);
   }
   descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail("open", path, errno);

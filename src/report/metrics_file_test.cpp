@@ -157,6 +157,24 @@ TEST_F(MetricsFileTest, DropsLaterStepsOfTheProcessBeforeAndKeepsOtherLinesByteF
   EXPECT_EQ(metrics.training[2].step, 25);
 }
 
+TEST_F(MetricsFileTest, KnowsTheEvaluationsOfTheStepWhereItGoesOn) {
+  {
+    MetricsFile file(path_, 0);
+    EXPECT_FALSE(file.hasEvaluation("test"));
+    file.add(evaluationPoint(10));
+    file.add(trainPoint(20));
+    file.add(evaluationPoint(20, "validation"));
+    EXPECT_FALSE(file.hasEvaluation("validation")) << "written now, not found";
+  }
+  MetricsFile atTwenty(path_, 20);
+  EXPECT_TRUE(atTwenty.hasEvaluation("validation"));
+  EXPECT_FALSE(atTwenty.hasEvaluation("test"));
+  EXPECT_FALSE(atTwenty.hasEvaluation("train"));
+  MetricsFile atTen(path_, 10);
+  EXPECT_TRUE(atTen.hasEvaluation("test"));
+  EXPECT_FALSE(atTen.hasEvaluation("validation"));
+}
+
 TEST_F(MetricsFileTest, DropsATornLastLineAtEveryLength) {
   write({1, 2});
   const std::string whole = contents();

@@ -93,6 +93,7 @@ class Run {
   EvaluationPoint evaluate();
   void openRecords();
   void record(const auto& point);
+  void flushRecords();
   bool logPointAfter(Step step) const { return step % logInterval_ == 0 || step == target_; }
   void report(const LossSum& sums);
   void logPoint();
@@ -127,6 +128,7 @@ class Run {
   StepLog log_;
   FloatBuffer gradients_;  // the sums of the last step before a log point, where distributions are recorded
   std::vector<std::unique_ptr<RecordSink>> sinks_;
+  bool evaluationRecorded_ = false;  // of startStep_
   RunSummary summary_;
 };
 
@@ -155,7 +157,9 @@ std::unique_ptr<Prefetcher> Run::startPrefetcher() const {
 }
 
 void Run::openRecords() {
-  sinks_.push_back(std::make_unique<MetricsFile>(job_.path() / "metrics.jsonl", startStep_));
+  auto metrics = std::make_unique<MetricsFile>(job_.path() / "metrics.jsonl", startStep_);
+  evaluationRecorded_ = metrics->hasEvaluation(config_.evalOn);
+  sinks_.push_back(std::move(metrics));
   sinks_.push_back(std::make_unique<EventFiles>(job_.path() / "events", startStep_));
   if (config_.histograms) gradients_ = FloatBuffer(state_.layout.size());
 }
@@ -187,11 +191,12 @@ RunSummary Run::train(const StopFlag& stop) {
     loop(stop);
   }
   summary_.interrupted = stop && state_.step < target_;
+  flushRecords();
   if (state_.step != lastCheckpoint_) checkpoints_.saveNow(state_, configText_);
   lastCheckpoint_ = state_.step;
   checkpoints_.wait();
   if (!summary_.interrupted) evaluate();
-  for (const auto& sink : sinks_) sink->flush();
+  flushRecords();
   RunSummary summary = summarize();
   if (trainer_) job_.writeLayers(toJson(model_.layers()));
   job_.writeSummary(toJson(summary));
@@ -248,8 +253,7 @@ bool Run::checkpointDue() const {
 
 void Run::checkpoint() {
   const Clock::time_point start = Clock::now();
-  // A process that resumes at this step records no earlier point again.
-  for (const auto& sink : sinks_) sink->flush();
+  flushRecords();
   checkpoints_.save(state_, configText_);
   lastCheckpoint_ = state_.step;
   lastCheckpointTime_ = Clock::now();
@@ -267,12 +271,18 @@ EvaluationPoint Run::evaluate() {
                         .accuracy = evaluation_->accuracy(),
                         .top5 = evaluation_->top5Accuracy(),
                         .samples = evaluation_->samples};
-  record(point);
+  // Where the run was finished before, its last evaluation is in the records already.
+  if (state_.step != startStep_ || !evaluationRecorded_) record(point);
   return point;
 }
 
 void Run::record(const auto& point) {
   for (const auto& sink : sinks_) sink->add(point);
+}
+
+// Before every checkpoint: a process that resumes there records no earlier point again.
+void Run::flushRecords() {
+  for (const auto& sink : sinks_) sink->flush();
 }
 
 StepLog::Totals Run::totals() const {
@@ -295,7 +305,7 @@ void Run::logPoint() {
       log_.take(state_.step, epoch, state_.shard->learningRate(state_.step - 1), totals());
   record(point);
   if (config_.histograms) recordDistributions();
-  for (const auto& sink : sinks_) sink->flush();
+  flushRecords();
   observer_.logged(point);
 }
 

@@ -59,8 +59,16 @@ TEST(RunConfig, TheLastOfARepeatedSettingCountsAndListsKeepAll) {
   EXPECT_EQ(config.paramRules, (std::vector<std::string>{"bias:lr=2", "fc1:decay=0"}));
 }
 
+TEST(RunConfig, ClassesStayOpenForImagesUnlessSomebodyGivesThem) {
+  EXPECT_EQ(resolve({}).classes, 0);
+  EXPECT_EQ(resolve({{"classes", {"10"}}}).classes, 10);
+  EXPECT_EQ(resolve({{"dataset", {"synthetic"}}}).classes, 10) << "the recipe's";
+  EXPECT_EQ(resolve({}, "classes: 7\n").classes, 7) << "stored";
+  EXPECT_EQ(resolve({}, "train-steps: 7\n").classes, 0);
+}
+
 TEST(RunConfig, AChangeOfADefiningSettingIsRefusedWithTheDifference) {
-  const std::string stored = toYaml(resolve({}));
+  const std::string stored = toYaml(resolve({{"classes", {"10"}}}));
   const struct {
     const char *name, *value, *before;
   } changes[] = {{"network", "mnist-fc", "mnist-cnn"},
