@@ -14,6 +14,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file_error.h"
 
 namespace cohort {
 namespace {
@@ -147,10 +148,6 @@ std::string linesUpTo(const fs::path& path, const std::string& text, Step last) 
   return kept;
 }
 
-[[noreturn]] void fail(std::string_view what, const fs::path& path, int error) {
-  throw IoError(fmt::format("Cannot {} {}: {}.", what, path.string(), systemMessage(error)));
-}
-
 }  // namespace
 
 Metrics readMetrics(const fs::path& path) {
@@ -168,7 +165,7 @@ MetricsFile::MetricsFile(const fs::path& path, Step resumeStep) : path_(path) {
     if (kept != text) writeWholeFile(path, kept);
   }
   descriptor_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!descriptor_) fail("open", path, errno);
+  if (!descriptor_) throwFileError("open", path, errno);
 }
 
 MetricsFile::~MetricsFile() {
@@ -192,8 +189,8 @@ void MetricsFile::flush() {
   while (!unwritten_.empty()) {
     const ssize_t written = ::write(descriptor_.get(), unwritten_.data(), unwritten_.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write", path_, errno);
-    if (written == 0) fail("write", path_, ENOSPC);
+    if (written < 0) throwFileError("write", path_, errno);
+    if (written == 0) throwFileError("write", path_, ENOSPC);
     unwritten_.erase(0, static_cast<std::size_t>(written));
   }
 }
