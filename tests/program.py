@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import os
 import pty
+import re
 import select
 import struct
 import subprocess
@@ -48,7 +49,7 @@ class ProgramTest(unittest.TestCase):
         process.communicate()
 
     def run_on_terminal(self, *arguments, columns, environment=None):
-        """All that the program writes to a terminal of this width."""
+        """What the live line of a terminal of this width was, time by time, and the lines that stay on the screen."""
         ours, theirs = pty.openpty()
         self.addCleanup(os.close, ours)
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -60,7 +61,11 @@ class ProgramTest(unittest.TestCase):
             while select.select([ours], [], [], LIMIT)[0] and (part := os.read(ours, 65536)):
                 output += part
         self.assertEqual(process.wait(LIMIT), 0)
-        return output.decode().replace("\r\n", "\n")
+        text = output.decode().replace("\r\n", "\n")
+        live = re.findall(r"\r\x1b\[\?7l([^\r\n\x1b]*) \x1b\[J\x1b\[\?7h", text)
+        # What follows the last carriage return in each line.
+        shown = [re.sub(r"\x1b\[[?\d]*[A-Za-z]", "", line).split("\r")[-1] for line in text.split("\n")]
+        return live, shown
 
     def wait_for(self, condition):
         give_up = time.monotonic() + LIMIT

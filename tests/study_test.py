@@ -117,11 +117,9 @@ chart: {x: batch-size, y: [accuracy, loss], log-x: true}
 
     def test_a_terminal_has_a_live_line(self):
         self.file.write_text(TINY % 50 + "vary: {batch-size: [20, 40]}\n")
-        text = self.run_on_terminal("study", "s.yaml", columns=60)
-        live = re.findall(r"\r([^\r\n\x1b]+)\x1b\[K", text)
+        live, shown = self.run_on_terminal("study", "s.yaml", columns=60)
         self.assertTrue(any(line.startswith("1/2  batch-size=20  0:0") for line in live), live)
         self.assertLess(max(map(len, live)), 60)
-        shown = [line.replace("\x1b[K", "").split("\r")[-1] for line in text.split("\n")]
         self.assertEqual(sum(line.startswith("2/2  batch-size=40  done in ") for line in shown), 1, shown)
 
 
