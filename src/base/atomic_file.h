@@ -14,6 +14,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/descriptor.h"
+
 namespace cohort {
 
 inline constexpr std::string_view kTemporaryMark = ".tmp-";
@@ -39,11 +41,10 @@ class AtomicFile {
 
  private:
   void syncDirectory() const;
-  void discard() noexcept;
 
   std::filesystem::path path_;
   std::filesystem::path temporary_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::uint64_t end_ = 0;  // where `write` goes on
   bool committed_ = false;
 };

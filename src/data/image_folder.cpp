@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 
 namespace cohort {
@@ -131,20 +132,6 @@ void requireSameClasses(const fs::path& place, const fs::path& folder,
 
 // ---- files
 
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return value_; }
-
- private:
-  int value_;
-};
-
 [[noreturn]] void failToRead(const std::string& path, int error) {
   throw IoError(fmt::format("{} cannot be read ({}); remove or replace it.", path, systemMessage(error)));
 }
@@ -153,7 +140,7 @@ class Descriptor {
 std::size_t readFile(const std::string& path, std::string& buffer) {
   constexpr off_t kLargest = off_t{1} << 30;
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) failToRead(path, errno);
+  if (!file) failToRead(path, errno);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) failToRead(path, errno);
   if (status.st_size > kLargest) failToRead(path, EFBIG);

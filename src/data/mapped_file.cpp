@@ -4,35 +4,26 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/error.h"
+#include "base/descriptor.h"
+#include "base/file_error.h"
 
 namespace cohort {
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) {
-    throw IoError(fmt::format("Cannot open {}: {}.", path.string(), systemMessage(errno)));
-  }
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) throwFileError("open", path, errno);
   struct stat status {};
-  int error = ::fstat(descriptor, &status) != 0 ? errno : 0;
-  if (error == 0 && !S_ISREG(status.st_mode)) error = S_ISDIR(status.st_mode) ? EISDIR : ENODEV;
-  // Nothing of length 0 can be mapped.
-  if (error == 0 && status.st_size > 0) {
-    size_ = static_cast<std::size_t>(status.st_size);
-    void* const mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    if (mapped == MAP_FAILED) {
-      error = errno;
-    } else {
-      begin_ = static_cast<const char*>(mapped);
-    }
-  }
-  ::close(descriptor);
-  if (error != 0) throw IoError(fmt::format("Cannot read {}: {}.", path.string(), systemMessage(error)));
+  if (::fstat(file.get(), &status) != 0) throwFileError("read", path, errno);
+  if (!S_ISREG(status.st_mode)) throwFileError("read", path, S_ISDIR(status.st_mode) ? EISDIR : ENODEV);
+  if (status.st_size == 0) return;  // nothing of length 0 can be mapped
+  const auto size = static_cast<std::size_t>(status.st_size);
+  void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (mapped == MAP_FAILED) throwFileError("read", path, errno);
+  begin_ = static_cast<const char*>(mapped);
+  size_ = size;
 }
 
 MappedFile::~MappedFile() {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file_error.h"
 #include "fetch/failure.h"
 
 namespace cohort {
@@ -19,16 +20,9 @@ constexpr std::size_t kRawBytes = std::size_t{256} << 10;
 }  // namespace
 
 InflatedFile::InflatedFile(const std::filesystem::path& path, Mode mode) : path_(path), raw_(kRawBytes) {
-  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) {
-    throw IoError(fmt::format("Cannot open {}: {}.", path.string(), systemMessage(errno)));
-  }
-  try {
-    refill();
-  } catch (...) {
-    ::close(descriptor_);
-    throw;
-  }
+  descriptor_ = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!descriptor_) throwFileError("open", path, errno);
+  refill();
   gzip_ =
       mode == Mode::InflateGzip && rawSize_ >= 2 && raw_[0] == std::byte{0x1f} && raw_[1] == std::byte{0x8b};
   constexpr int kGzipOnly = 16;
@@ -37,16 +31,15 @@ InflatedFile::InflatedFile(const std::filesystem::path& path, Mode mode) : path_
 
 InflatedFile::~InflatedFile() {
   if (gzip_) inflateEnd(&state_);
-  ::close(descriptor_);
 }
 
 // As much as fits; less only at the end of the file.
 std::size_t InflatedFile::readRaw(std::span<std::byte> out) {
   std::size_t done = 0;
   while (done < out.size()) {
-    const ssize_t got = ::read(descriptor_, out.data() + done, out.size() - done);
+    const ssize_t got = ::read(descriptor_.get(), out.data() + done, out.size() - done);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw IoError(fmt::format("Cannot read {}: {}.", path_.string(), systemMessage(errno)));
+    if (got < 0) throwFileError("read", path_, errno);
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
   }

@@ -9,6 +9,8 @@
 
 #include <zlib.h>
 
+#include "base/descriptor.h"
+
 namespace cohort {
 
 // Used by one thread.
@@ -32,7 +34,7 @@ class InflatedFile {
   std::size_t inflateInto(std::span<std::byte> out);
 
   std::filesystem::path path_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::vector<std::byte> raw_;  // what has been read from the disk
   std::size_t rawAt_ = 0;       // how much of it is used
   std::size_t rawSize_ = 0;

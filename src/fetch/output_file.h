@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <span>
 
+#include "base/descriptor.h"
+
 namespace cohort {
 
 // Used by one thread.
@@ -16,20 +18,17 @@ class OutputFile {
   enum class Mode { New, Append };
 
   OutputFile(std::filesystem::path path, Mode mode);
-  // Without `close`, what the system tells only then is lost.
-  ~OutputFile();
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
 
   void write(std::span<const std::byte> bytes);
   // Back to nothing.
   void clear();
   std::uint64_t size() const { return size_; }
+  // Without it, what the system tells only then is lost.
   void close();
 
  private:
   std::filesystem::path path_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::uint64_t size_ = 0;
 };
 

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <csignal>
 #include <string_view>
-#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "fetch/failure.h"
 
@@ -20,42 +20,31 @@ namespace {
 
 constexpr std::size_t kKeptOutput = 600;  // characters for the message
 
-class Pipe {
- public:
-  Pipe() {
-    if (::pipe2(ends_.data(), O_CLOEXEC) != 0) {
-      throw IoError(fmt::format("Cannot open a pipe: {}.", systemMessage(errno)));
-    }
-  }
-  ~Pipe() {
-    closeEnd(0);
-    closeEnd(1);
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-
-  int reading() const { return ends_[0]; }
-  int writing() const { return ends_[1]; }
-  void closeWriting() { closeEnd(1); }
-  // To the end, that is until no process has the other end; the last `most` bytes.
-  std::string readAll(std::size_t most) const {
-    std::string text;
-    std::array<char, 4096> chunk{};
-    while (true) {
-      const ssize_t got = ::read(reading(), chunk.data(), chunk.size());
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return text;
-      text.append(chunk.data(), static_cast<std::size_t>(got));
-      if (text.size() > most) text.erase(0, text.size() - most);
-    }
-  }
-
- private:
-  void closeEnd(std::size_t end) {
-    if (ends_[end] >= 0) ::close(std::exchange(ends_[end], -1));
-  }
-  std::array<int, 2> ends_{-1, -1};
+struct Pipe {
+  Descriptor reading;
+  Descriptor writing;
 };
+
+Pipe makePipe() {
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    throw IoError(fmt::format("Cannot open a pipe: {}.", systemMessage(errno)));
+  }
+  return {.reading = Descriptor(ends[0]), .writing = Descriptor(ends[1])};
+}
+
+// To the end, that is until no process has the other end; the last `most` bytes.
+std::string readAll(const Pipe& pipe, std::size_t most) {
+  std::string text;
+  std::array<char, 4096> chunk{};
+  while (true) {
+    const ssize_t got = ::read(pipe.reading.get(), chunk.data(), chunk.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return text;
+    text.append(chunk.data(), static_cast<std::size_t>(got));
+    if (text.size() > most) text.erase(0, text.size() - most);
+  }
+}
 
 // In the child, where only what is safe in a signal handler may be called: another thread may hold any lock.
 [[noreturn]] void becomeProgram(char* const* arguments, const char* folder, int output, int failure,
@@ -110,19 +99,19 @@ void runProgram(const std::vector<std::string>& command, const std::filesystem::
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
 
-  Pipe output;
-  Pipe failure;
+  Pipe output = makePipe();
+  Pipe failure = makePipe();
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) {
     throw IoError(fmt::format("Cannot start {}: {}.", command[0], systemMessage(errno)));
   }
   if (child == 0)
-    becomeProgram(arguments.data(), folder.c_str(), output.writing(), failure.writing(), parent);
-  output.closeWriting();
-  failure.closeWriting();
-  const std::string said = squeezed(output.readAll(kKeptOutput));
-  const std::string error = failure.readAll(sizeof(int));
+    becomeProgram(arguments.data(), folder.c_str(), output.writing.get(), failure.writing.get(), parent);
+  output.writing.close();
+  failure.writing.close();
+  const std::string said = squeezed(readAll(output, kKeptOutput));
+  const std::string error = readAll(failure, sizeof(int));
   const int status = waitFor(child);
   if (error.size() == sizeof(int)) {
     int number = 0;

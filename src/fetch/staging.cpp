@@ -4,13 +4,11 @@
 #include <system_error>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.h"
+#include "base/file_lock.h"
 
 namespace cohort {
 
@@ -40,22 +38,19 @@ Staging::Staging(fs::path directory) : directory_(std::move(directory)), folder_
 // False: the lock was taken away with its folder while we waited for it.
 bool Staging::lock() {
   const fs::path path = folder_ / kLock;
-  lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock_ < 0 && errno == ENOENT) return false;
-  if (lock_ < 0) failToWrite(directory_, systemMessage(errno));
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    const int error = errno;
-    ::close(lock_);
-    if (error != EWOULDBLOCK) failToWrite(directory_, systemMessage(error));
+  Descriptor taken = tryLock(path);
+  if (!taken && errno == ENOENT) return false;
+  if (!taken && errno == EWOULDBLOCK) {
     throw UsageError(fmt::format("Another process is fetching into {}; wait for it, or give another --to.",
                                  directory_.string()));
   }
+  if (!taken) failToWrite(directory_, systemMessage(errno));
   struct stat held {};
   struct stat named {};
-  if (::fstat(lock_, &held) == 0 && ::stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino)
-    return true;
-  ::close(std::exchange(lock_, -1));
-  return false;
+  if (::fstat(taken.get(), &held) != 0 || ::stat(path.c_str(), &named) != 0 || held.st_ino != named.st_ino)
+    return false;
+  lock_ = std::move(taken);
+  return true;
 }
 
 void Staging::removeAllBut(bool parts) const {
@@ -84,7 +79,6 @@ Staging::~Staging() {
     fs::remove(folder_, ignored);
     if (madeDirectory_) fs::remove(directory_, ignored);
   }
-  ::close(lock_);
 }
 
 fs::path Staging::makeFolder(const std::string& name) const {

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <string>
 
+#include "base/descriptor.h"
+
 namespace cohort {
 
 class Staging {
@@ -31,7 +33,7 @@ class Staging {
   std::filesystem::path directory_;
   std::filesystem::path folder_;
   bool madeDirectory_ = false;
-  int lock_ = -1;
+  Descriptor lock_;
 };
 
 }  // namespace cohort

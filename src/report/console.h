@@ -69,6 +69,10 @@ class Console {
   void progress(const ProgressReport& report);
   // The live line ends here, with the last report; later output starts below it.
   void endProgress();
+  // A live line of other words, for what has no steps; nothing where the output is no terminal. It is cut to the width, and
+  // the next message takes its place.
+  void status(const std::string& line);
+  bool live() const { return options_.live; }
 
   void detail(const std::string& line);  // Verbose
   void print(const std::string& line);   // not Quiet
@@ -81,12 +85,15 @@ class Console {
   std::string liveText() const;
   void show(std::FILE* stream, const std::string& text);
   void showProgressLine(const ProgressReport& report);
+  void draw();
+  void forgetLine();
   void end();
 
   std::FILE* out_;
   std::FILE* err_;
   ConsoleOptions options_;
   std::optional<ProgressReport> last_;  // since the beginning or endProgress
+  std::optional<std::string> status_;   // what the live line says instead
   std::chrono::steady_clock::time_point drawn_;
   bool lineShown_ = false;
 };

@@ -18,7 +18,9 @@
 #include <unistd.h>
 
 #include "base/atomic_file.h"
+#include "base/descriptor.h"
 #include "base/error.h"
+#include "base/file_error.h"
 #include "base/record_file.h"
 #include "report/event.pb.h"
 
@@ -28,10 +30,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "events.out.tfevents.";
-
-[[noreturn]] void fail(std::string_view what, const fs::path& path, int error) {
-  throw IoError(fmt::format("Cannot {} {}: {}.", what, path.string(), systemMessage(error)));
-}
 
 double wallTime() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -76,10 +74,10 @@ class EventFiles::File {
       const std::int64_t seconds = secondsForName(folder);
       path_ = folder / fmt::format("{}{:010}.{}.{}", kPrefix, seconds, hostName(), ::getpid());
     } catch (const fs::filesystem_error& error) {
-      fail("use the folder", folder, error.code().value());
+      throwFileError("use the folder", folder, error.code().value());
     }
-    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) fail("create", path_, errno);
+    descriptor_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
+    if (!descriptor_) throwFileError("create", path_, errno);
     events::Event version;
     version.set_file_version("brain.Event:2");
     append(version);
@@ -91,9 +89,6 @@ class EventFiles::File {
     start.mutable_session_log()->set_status(events::SessionLog::START);
     append(start);
   }
-  ~File() { ::close(descriptor_); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
 
   void append(events::Event& event) {
     event.set_wall_time(wallTime());
@@ -103,12 +98,12 @@ class EventFiles::File {
   void flush() {
     std::string_view rest = pending_;
     while (!rest.empty()) {
-      const ssize_t written = ::write(descriptor_, rest.data(), rest.size());
+      const ssize_t written = ::write(descriptor_.get(), rest.data(), rest.size());
       if (written < 0 && errno == EINTR) continue;
       if (written <= 0) {
         const int error = written < 0 ? errno : ENOSPC;
         keepRest(rest.size());
-        fail("write", path_, error);
+        throwFileError("write", path_, error);
       }
       rest.remove_prefix(static_cast<std::size_t>(written));
     }
@@ -120,14 +115,14 @@ class EventFiles::File {
   // After a write that failed with `missing` bytes to go. A later flush begins anew behind whole records; where the half
   // of one cannot be cut off, it goes on inside.
   void keepRest(std::size_t missing) {
-    if (::ftruncate(descriptor_, size_) == 0) return;
+    if (::ftruncate(descriptor_.get(), size_) == 0) return;
     const std::size_t written = pending_.size() - missing;
     size_ += static_cast<off_t>(written);
     pending_.erase(0, written);
   }
 
   fs::path path_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   off_t size_ = 0;  // of the file, after the last flush
   std::string pending_;
 };

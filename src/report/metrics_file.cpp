@@ -14,6 +14,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file_error.h"
 
 namespace cohort {
 namespace {
@@ -160,10 +161,6 @@ std::set<std::string> evaluationsAt(const fs::path& path, const std::string& tex
   return splits;
 }
 
-[[noreturn]] void fail(std::string_view what, const fs::path& path, int error) {
-  throw IoError(fmt::format("Cannot {} {}: {}.", what, path.string(), systemMessage(error)));
-}
-
 }  // namespace
 
 Metrics readMetrics(const fs::path& path) {
@@ -181,8 +178,8 @@ MetricsFile::MetricsFile(const fs::path& path, Step resumeStep) : path_(path) {
     if (kept != text) writeWholeFile(path, kept);
     evaluated_ = evaluationsAt(path, kept, resumeStep);
   }
-  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail("open", path, errno);
+  descriptor_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!descriptor_) throwFileError("open", path, errno);
 }
 
 MetricsFile::~MetricsFile() {
@@ -190,7 +187,6 @@ MetricsFile::~MetricsFile() {
     flush();
   } catch (const IoError&) {  // NOLINT(bugprone-empty-catch): whoever wanted to know has flushed before
   }
-  ::close(descriptor_);
 }
 
 void MetricsFile::add(const TrainPoint& point) {
@@ -205,10 +201,10 @@ void MetricsFile::add(const EvaluationPoint& point) {
 
 void MetricsFile::flush() {
   while (!unwritten_.empty()) {
-    const ssize_t written = ::write(descriptor_, unwritten_.data(), unwritten_.size());
+    const ssize_t written = ::write(descriptor_.get(), unwritten_.data(), unwritten_.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write", path_, errno);
-    if (written == 0) fail("write", path_, ENOSPC);
+    if (written < 0) throwFileError("write", path_, errno);
+    if (written == 0) throwFileError("write", path_, ENOSPC);
     unwritten_.erase(0, static_cast<std::size_t>(written));
   }
 }

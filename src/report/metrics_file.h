@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "report/records.h"
 
 namespace cohort {
@@ -44,7 +45,7 @@ class MetricsFile final : public RecordSink {
  private:
   std::filesystem::path path_;
   std::set<std::string> evaluated_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::string unwritten_;
 };
 

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 
 namespace cohort {
@@ -16,20 +17,11 @@ namespace {
 
 constexpr int kCannotStart = 127;  // as shells have it
 
-class Descriptor {
- public:
-  Descriptor(const std::filesystem::path& path, int flags)
-      : number_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
-    if (number_ < 0) throw IoError(fmt::format("cannot open {}: {}", path.string(), systemMessage(errno)));
-  }
-  ~Descriptor() { ::close(number_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
+Descriptor openFile(const std::filesystem::path& path, int flags) {
+  Descriptor opened(::open(path.c_str(), flags | O_CLOEXEC, 0644));
+  if (!opened) throw IoError(fmt::format("cannot open {}: {}", path.string(), systemMessage(errno)));
+  return opened;
+}
 
 // Between fork and exec: only what may be called there. posix_spawn has no way to ask for the parent's death.
 [[noreturn]] void becomeProgram(const char* program, char* const* arguments, int input, int output,
@@ -51,8 +43,8 @@ class Descriptor {
 
 ChildProcess::ChildProcess(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                            const std::filesystem::path& output) {
-  const Descriptor input("/dev/null", O_RDONLY);
-  const Descriptor written(output, O_WRONLY | O_CREAT | O_APPEND);
+  const Descriptor input = openFile("/dev/null", O_RDONLY);
+  const Descriptor written = openFile(output, O_WRONLY | O_CREAT | O_APPEND);
   std::vector<std::string> copies = arguments;
   std::vector<char*> pointers;
   pointers.reserve(copies.size() + 1);
@@ -60,8 +52,7 @@ ChildProcess::ChildProcess(const std::filesystem::path& program, const std::vect
   pointers.push_back(nullptr);
   const pid_t parent = getpid();
   process_ = fork();
-  if (process_ == 0)
-    becomeProgram(program.c_str(), pointers.data(), input.number(), written.number(), parent);
+  if (process_ == 0) becomeProgram(program.c_str(), pointers.data(), input.get(), written.get(), parent);
   if (process_ < 0) throw IoError(fmt::format("cannot start a process: {}", systemMessage(errno)));
 }
 

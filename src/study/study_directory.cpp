@@ -4,14 +4,12 @@
 #include <map>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file_lock.h"
 #include "train/job_directory.h"
 
 namespace cohort {
@@ -91,28 +89,20 @@ StudyDirectory::StudyDirectory(fs::path path, const Study& study) : path_(std::m
   fs::create_directories(path_ / "runs", error);
   if (error)
     throw IoError(fmt::format("cannot make the study's folder {}: {}", path_.string(), error.message()));
-  lock_ = ::open((path_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (lock_ < 0)
+  lock_ = tryLock(path_ / "lock");
+  if (!lock_ && errno == EWOULDBLOCK) {
+    throw UsageError(
+        fmt::format("another study is using {}; wait for it, or give another --study-dir", path_.string()));
+  }
+  if (!lock_) {
     throw IoError(
         fmt::format("cannot write in the study's folder {}: {}", path_.string(), systemMessage(errno)));
-  try {
-    if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-      throw UsageError(
-          fmt::format("another study is using {}; wait for it, or give another --study-dir", path_.string()));
-    }
-    const fs::path points = path_ / "points.json";
-    if (fs::exists(points)) refuseChanges(storedRuns(points), study, path_);
-    writeWholeFile(path_ / "study.yaml", study.text);
-    if (!study.configText.empty()) writeWholeFile(config(), study.configText);
-    writeWholeFile(points, pointsJson(study));
-  } catch (...) {
-    ::close(lock_);
-    throw;
   }
-}
-
-StudyDirectory::~StudyDirectory() {
-  ::close(lock_);
+  const fs::path points = path_ / "points.json";
+  if (fs::exists(points)) refuseChanges(storedRuns(points), study, path_);
+  writeWholeFile(path_ / "study.yaml", study.text);
+  if (!study.configText.empty()) writeWholeFile(config(), study.configText);
+  writeWholeFile(points, pointsJson(study));
 }
 
 bool isFinished(const fs::path& jobDirectory, const Study& study, const StudyRun& run,

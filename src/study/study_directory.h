@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/descriptor.h"
 #include "study/study.h"
 
 namespace cohort {
@@ -20,9 +21,6 @@ class StudyDirectory {
   // Makes the folder where it is missing and locks it. UsageError where another study has it, or where it was begun with
   // runs that `study` does not have or has with other settings; IoError where it cannot be made.
   StudyDirectory(std::filesystem::path path, const Study& study);
-  ~StudyDirectory();
-  StudyDirectory(const StudyDirectory&) = delete;
-  StudyDirectory& operator=(const StudyDirectory&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path config() const { return path_ / "config.yaml"; }
@@ -30,7 +28,7 @@ class StudyDirectory {
 
  private:
   std::filesystem::path path_;
-  int lock_ = -1;
+  Descriptor lock_;
 };
 
 // Whether `run` has been done to its end in this job directory, with these settings.

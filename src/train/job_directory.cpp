@@ -3,14 +3,12 @@
 #include <cerrno>
 #include <ctime>
 
-#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file_lock.h"
 
 namespace cohort {
 
@@ -36,16 +34,14 @@ JobDirectory::JobDirectory(fs::path path) : path_(std::move(path)) {
   fs::create_directories(checkpoints(), error);
   if (error)
     throw IoError(fmt::format("cannot make the job directory {}: {}", path_.string(), error.message()));
-  const fs::path lock = path_ / "lock";
-  lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (lock_ < 0) {
-    throw IoError(
-        fmt::format("cannot write in the job directory {}: {}", path_.string(), systemMessage(errno)));
-  }
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    ::close(lock_);
+  lock_ = tryLock(path_ / "lock");
+  if (!lock_ && errno == EWOULDBLOCK) {
     throw UsageError(
         fmt::format("another run is using {}; wait for it, or give another --job-dir", path_.string()));
+  }
+  if (!lock_) {
+    throw IoError(
+        fmt::format("cannot write in the job directory {}: {}", path_.string(), systemMessage(errno)));
   }
   removeLeftovers();
 }
@@ -67,7 +63,6 @@ JobDirectory::~JobDirectory() {
     // Nothing was begun here. A folder in which somebody has put something stays.
     for (const fs::path& made : {path_ / "lock", checkpoints(), path_}) fs::remove(made, ignored);
   }
-  ::close(lock_);
 }
 
 void JobDirectory::writeConfig(const std::string& yaml) const {

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "base/descriptor.h"
+
 namespace cohort {
 
 class JobDirectory {
@@ -27,7 +29,7 @@ class JobDirectory {
   void removeLeftovers() const;
 
   std::filesystem::path path_;
-  int lock_ = -1;
+  Descriptor lock_;
   bool isNew_ = false;
 };
 

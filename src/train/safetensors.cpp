@@ -16,6 +16,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file_error.h"
 
 namespace cohort {
 namespace {
@@ -198,25 +199,10 @@ void writeSafetensors(const std::filesystem::path& path, std::span<const TensorT
 }
 
 SafetensorsReader::SafetensorsReader(std::filesystem::path path) : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) {
-    throw IoError(fmt::format("Cannot open {}: {}.", path_.string(), systemMessage(errno)));
-  }
-  try {
-    open();
-  } catch (...) {
-    ::close(descriptor_);
-    throw;
-  }
-}
-
-SafetensorsReader::~SafetensorsReader() {
-  ::close(descriptor_);
-}
-
-void SafetensorsReader::open() {
+  descriptor_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!descriptor_) throwFileError("open", path_, errno);
   struct stat status {};
-  if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode))
+  if (::fstat(descriptor_.get(), &status) != 0 || !S_ISREG(status.st_mode))
     refuse(path_, "it is not a regular file");
   const auto fileSize = static_cast<std::uint64_t>(status.st_size);
   const std::string text = readHeader(fileSize);
@@ -251,9 +237,9 @@ std::string SafetensorsReader::readHeader(std::uint64_t fileSize) const {
 
 void SafetensorsReader::readAt(std::uint64_t offset, std::span<std::byte> bytes) const {
   while (!bytes.empty()) {
-    const ssize_t got = ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const ssize_t got = ::pread(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw IoError(fmt::format("Cannot read {}: {}.", path_.string(), systemMessage(errno)));
+    if (got < 0) throwFileError("read", path_, errno);
     if (got == 0) throw IoError(fmt::format("{} became shorter while it was read.", path_.string()));
     bytes = bytes.subspan(static_cast<std::size_t>(got));
     offset += static_cast<std::uint64_t>(got);

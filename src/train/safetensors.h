@@ -20,6 +20,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/descriptor.h"
+
 namespace cohort {
 
 // Strings by name, in the order of the names.
@@ -48,9 +50,6 @@ struct StoredTensor {
 class SafetensorsReader {
  public:
   explicit SafetensorsReader(std::filesystem::path path);
-  ~SafetensorsReader();
-  SafetensorsReader(const SafetensorsReader&) = delete;
-  SafetensorsReader& operator=(const SafetensorsReader&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   const TensorMetadata& metadata() const { return metadata_; }
@@ -65,10 +64,9 @@ class SafetensorsReader {
  private:
   void readAt(std::uint64_t offset, std::span<std::byte> bytes) const;
   std::string readHeader(std::uint64_t fileSize) const;
-  void open();
 
   std::filesystem::path path_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   TensorMetadata metadata_;
   std::vector<StoredTensor> tensors_;
   std::map<std::string, std::size_t, std::less<>> byName_;
