@@ -4,26 +4,20 @@
 The files are Fashion-MNIST's, from the Debian package that ./cohort installs: the program knows their sums.
 """
 
-import contextlib
 import gzip
 import os
-import pty
 import re
 import resource
-import select
 import signal
 import socket
 import subprocess
-import sys
-import tempfile
 import threading
-import time
 import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-PROGRAM = ""
-LIMIT = 120  # seconds that nothing here takes
+from program import LIMIT, ProgramTest
+
 PACKAGE = Path("/usr/share/datasets/fashion-mnist")
 LARGE = "train-images-idx3-ubyte.gz"
 NAMES = [LARGE, "train-labels-idx1-ubyte.gz", "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"]
@@ -86,7 +80,7 @@ class Answer(BaseHTTPRequestHandler):
             mirror.release.wait(LIMIT)
 
 
-class Fetching(unittest.TestCase):
+class Fetching(ProgramTest):
     @classmethod
     def setUpClass(cls):
         if not PACKAGE.is_dir():
@@ -94,9 +88,7 @@ class Fetching(unittest.TestCase):
         cls.original = {name: (PACKAGE / name).read_bytes() for name in NAMES}
 
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory(prefix="cohort-test-")
-        self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
+        super().setUp()
         self.to = self.folder / "to"
         self.mirror = Mirror(self.original)
         threading.Thread(target=self.mirror.serve_forever, args=(0.01,), daemon=True).start()
@@ -111,17 +103,14 @@ class Fetching(unittest.TestCase):
         self.environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
 
     def command(self, *arguments, name="fashion-mnist", mirror=True):
-        return [PROGRAM, "data", "fetch", name, "--to", str(self.to),
+        return ["data", "fetch", name, "--to", self.to,
                 *(["--from", self.mirror.address] if mirror else []), *arguments]
 
     def fetch(self, *arguments, code=0, name="fashion-mnist", mirror=True, **options):
-        done = subprocess.run(self.command(*arguments, name=name, mirror=mirror), cwd=self.folder,
-                              env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=LIMIT, check=False, **options)
-        self.assertEqual(done.returncode, code, f"{done.stdout}\n{done.stderr}")
+        done = self.run_program(*self.command(*arguments, name=name, mirror=mirror), code=code, env=self.environment,
+                                **options)
         if code != 0:
             self.assertRegex(done.stderr, r"^cohort: [^\n]*\n$", "one sentence")
-            self.assertNotIn("internal error", done.stderr)
         return done
 
     def no_internet(self):
@@ -150,16 +139,12 @@ class Fetching(unittest.TestCase):
     def started(self, size):
         """A fetch of which the large file's first `size` bytes have come, and no more will."""
         self.mirror.hold = {LARGE: size}
-        process = subprocess.Popen(self.command(), cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                   # Whoever starts this test in the background may ignore it.
-                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-        self.addCleanup(lambda: (process.kill(), process.wait()))
+        process = self.start_program(*self.command(), env=self.environment, stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.DEVNULL,
+                                     # Whoever starts this test in the background may ignore it.
+                                     preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         part = self.to / ".fetch" / (LARGE + ".part")
-        end = time.monotonic() + LIMIT
-        while not part.exists() or part.stat().st_size < size:
-            self.assertLess(time.monotonic(), end, "the first bytes never came")
-            time.sleep(0.01)
+        self.wait_for(lambda: part.exists() and part.stat().st_size >= size)
         return process
 
 
@@ -319,10 +304,8 @@ class Folder(Fetching):
         self.assertEqual(self.present(), ["train-labels-idx1-ubyte"])
 
     def test_is_where_training_looks_by_itself(self):
-        done = subprocess.run([PROGRAM, "data", "fetch", "fashion-mnist", "--from", self.mirror.address],
-                              cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=LIMIT, check=False)
-        self.assertEqual(done.stdout.splitlines()[-1], "fashion-mnist is complete in data/fashion-mnist", done.stderr)
+        done = self.run_program("data", "fetch", "fashion-mnist", "--from", self.mirror.address, env=self.environment)
+        self.assertEqual(done.stdout.splitlines()[-1], "fashion-mnist is complete in data/fashion-mnist")
         self.to = self.folder / "data" / "fashion-mnist"
         self.assert_complete()
 
@@ -356,9 +339,7 @@ class WithoutInternet(Fetching):
 
 class Words(Fetching):
     def expect_usage_error(self, pattern, *arguments):
-        done = subprocess.run([PROGRAM, "data", *arguments], cwd=self.folder, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=LIMIT, check=False)
-        self.assertEqual(done.returncode, 2, arguments)
+        done = self.run_program("data", *arguments, code=2)
         self.assertRegex(done.stderr, pattern)
         self.assertRegex(done.stderr, r"^cohort: [^\n]*\n$", "one sentence")
 
@@ -373,27 +354,16 @@ class Words(Fetching):
 
     def test_help_fits_100_columns(self):
         for arguments in (["data", "--help"], ["data", "fetch", "--help"]):
-            text = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=LIMIT, check=True).stdout
+            text = self.run_program(*arguments).stdout
             self.assertIn("Usage: cohort data", text)
             self.assertLessEqual(max(map(len, text.splitlines())), 100, arguments)
 
     def test_a_terminal_has_one_live_line(self):
-        ours, theirs = pty.openpty()
-        with subprocess.Popen(self.command(), cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
-                              stdout=theirs, stderr=subprocess.PIPE) as process:
-            os.close(theirs)
-            text = b""
-            with contextlib.suppress(OSError):  # the end of a terminal
-                while select.select([ours], [], [], LIMIT)[0]:
-                    text += os.read(ours, 65536)
-            self.assertEqual(process.wait(LIMIT), 0)
-        os.close(ours)
-        self.assertRegex(text.decode(), rf"\r  {LARGE}: .* of 26.4 MB\x1b\[K")
-        shown = re.sub(r"[^\n]*\r(?!\n)(\x1b\[K)?", "", text.decode().replace("\r\n", "\n"))
-        self.assertEqual(sum(LARGE in line for line in shown.splitlines()), 2, shown)
-        self.assertTrue(shown.endswith(f"fashion-mnist is complete in {self.to}\n"), shown)
+        live, shown = self.run_on_terminal(*self.command(), columns=80, environment=self.environment)
+        self.assertRegex(live[0], rf"^  {LARGE}: .* of 26.4 MB$")
+        self.assertEqual(sum(LARGE in line for line in shown), 2, shown)
+        self.assertEqual(shown[-2:], [f"fashion-mnist is complete in {self.to}", ""])
 
 
 if __name__ == "__main__":
-    PROGRAM = str(Path(sys.argv.pop(1)).resolve())
     unittest.main()

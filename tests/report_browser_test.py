@@ -12,16 +12,15 @@ import re
 import shutil
 import struct
 import subprocess
-import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree
 import zlib
 from pathlib import Path
 
-PROGRAM = ""
+from program import LIMIT, ProgramTest
+
 BROWSER = shutil.which("chromium") or ""
-LIMIT = 120  # seconds that nothing here takes
 FLAGS = ("--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
          "--disable-component-update --disable-sync --hide-scrollbars --enable-logging=stderr "
          "--allow-file-access-from-files").split()
@@ -157,20 +156,15 @@ def write_job(folder, name, seed, floor, *, steps=10000, every=20, evaluate=1000
     return job
 
 
-class Report(unittest.TestCase):
+class Report(ProgramTest):
     def setUp(self):
         self.assertTrue(BROWSER, "chromium is missing; scripts/packages-check.txt names it")
-        self.scratch = tempfile.TemporaryDirectory(prefix="cohort-test-")
-        self.addCleanup(self.scratch.cleanup)
-        self.folder = Path(self.scratch.name)
+        super().setUp()
         self.three = [write_job(self.folder, "first", 1, 0.2), write_job(self.folder, "second", 2, 0.7),
                       write_job(self.folder, "going-on", 3, 1.2, steps=6000, finished=False, layers=False)]
 
     def report(self, *arguments):
-        done = subprocess.run([PROGRAM, "report", *map(str, arguments)], cwd=self.folder, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=LIMIT, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
+        return self.run_program("report", *arguments).stdout
 
     def browse(self, page, *flags, width=1200, height=1000):
         """What the browser prints; it must not complain about the page's script."""
@@ -293,5 +287,4 @@ class Report(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM = str(Path(sys.argv.pop(1)).resolve())
     unittest.main(verbosity=2)

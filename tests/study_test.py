@@ -5,66 +5,42 @@ import csv
 import fcntl
 import json
 import os
-import pty
 import re
-import select
 import signal
-import struct
 import subprocess
-import sys
-import tempfile
-import termios
-import time
 import unittest
 import xml.etree.ElementTree
 from pathlib import Path
 
-PROGRAM = ""
-LIMIT = 120  # seconds that nothing here takes
+from program import LIMIT, ProgramTest
+
 TINY = ("settings: {network: mnist-fc, dataset: synthetic, image-size: 8, samples: 300, test-samples: 50, "
         "grains: 2, threads: 1, train-steps: %d}\n")
 # Long enough to be met in the middle.
 LONG = TINY % 4000 + "vary:\n  batch-size: [20, 40]\n"
 
 
-class Studies(unittest.TestCase):
+class Studies(ProgramTest):
     def setUp(self):
-        self.scratch = tempfile.TemporaryDirectory(prefix="cohort-test-")
-        self.addCleanup(self.scratch.cleanup)
-        self.folder = Path(self.scratch.name)
+        super().setUp()
         self.file = self.folder / "s.yaml"
         self.out = self.folder / "studies-out" / "s"
 
     def study(self, *arguments, code=0, text=None):
         if text is not None:
             self.file.write_text(text)
-        done = subprocess.run([PROGRAM, "study", "s.yaml", *map(str, arguments)], cwd=self.folder,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT, check=False)
-        self.assertEqual(done.returncode, code, f"{done.stdout}\n{done.stderr}")
-        self.assertNotIn("internal error", done.stderr)
+        done = self.run_program("study", "s.yaml", *arguments, code=code)
         self.assertRegex(done.stderr, r"\A\Z" if code in (0, 75) else r"\Acohort: .*\n\Z", "one sentence")
         return done
 
     def start(self, text, **options):
         """A study whose first run has done a step."""
         self.file.write_text(text)
-        process = subprocess.Popen([PROGRAM, "study", "s.yaml"], cwd=self.folder, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
-        self.addCleanup(self.end, process)
+        process = self.start_program("study", "s.yaml", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                     **options)
         output = self.out / "runs" / "batch-size=20" / "output.txt"
         self.wait_for(lambda: output.exists() and "\nstep " in output.read_text())
         return process
-
-    def wait_for(self, condition):
-        give_up = time.monotonic() + LIMIT
-        while not condition():
-            self.assertLess(time.monotonic(), give_up, "it never happened")
-            time.sleep(0.005)
-
-    @staticmethod
-    def end(process):
-        process.kill()
-        process.communicate()
 
     def rows(self, folder=None):
         with open((folder or self.out) / "results.csv", newline="", encoding="utf-8") as file:
@@ -117,8 +93,7 @@ chart: {x: batch-size, y: [accuracy, loss], log-x: true}
         # The recorded command repeats the run, elsewhere, to the bit.
         command = self.outcome("batch-size=40_lr=0.1_repeat=2")["command"]
         command[command.index("--job-dir") + 1] = "again"
-        subprocess.run([PROGRAM, *command[1:]], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                       timeout=LIMIT, check=True)
+        self.run_program(*command[1:])
         again = json.loads((self.folder / "again" / "summary.json").read_text())
         self.assertEqual(again["weights_hash"], self.hashes()["batch-size=40_lr=0.1_repeat=2"])
 
@@ -142,24 +117,9 @@ chart: {x: batch-size, y: [accuracy, loss], log-x: true}
 
     def test_a_terminal_has_a_live_line(self):
         self.file.write_text(TINY % 50 + "vary: {batch-size: [20, 40]}\n")
-        main, terminal = pty.openpty()
-        self.addCleanup(os.close, main)
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
-        process = subprocess.Popen([PROGRAM, "study", "s.yaml"], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=terminal)
-        self.addCleanup(self.end, process)
-        os.close(terminal)
-        output = b""
-        while select.select([main], [], [], LIMIT)[0]:
-            try:
-                output += os.read(main, 65536)
-            except OSError:  # the other side is closed
-                break
-        self.assertEqual(process.wait(LIMIT), 0)
-        text = output.decode().replace("\r\n", "\n")
-        live = re.findall(r"\r([^\r\n\x1b]+)\x1b\[K", text)
+        live, shown = self.run_on_terminal("study", "s.yaml", columns=60)
         self.assertTrue(any(line.startswith("1/2  batch-size=20  0:0") for line in live), live)
         self.assertLess(max(map(len, live)), 60)
-        shown = [line.replace("\x1b[K", "").split("\r")[-1] for line in text.split("\n")]
         self.assertEqual(sum(line.startswith("2/2  batch-size=40  done in ") for line in shown), 1, shown)
 
 
@@ -223,9 +183,7 @@ class Disturbed(Studies):
         with open(job / "lock", "w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self.file.write_text(TINY % 3 + "vary: {batch-size: [20]}\n")
-            process = subprocess.Popen([PROGRAM, "study", "s.yaml"], cwd=self.folder, stdin=subprocess.DEVNULL,
-                                       stdout=subprocess.PIPE, text=True)
-            self.addCleanup(self.end, process)
+            process = self.start_program("study", "s.yaml", stdout=subprocess.PIPE, text=True)
             process.stdout.readline()
             self.assertIn("waiting for the process that still trains in", process.stdout.readline())
             fcntl.flock(lock, fcntl.LOCK_UN)
@@ -284,5 +242,4 @@ class Wrong(Studies):
 
 
 if __name__ == "__main__":
-    PROGRAM = str(Path(sys.argv.pop(1)).resolve())
     unittest.main()

@@ -12,66 +12,12 @@
 #include "base/test_directory.h"
 #include "engine/executor.h"
 #include "engine/plan.h"
-#include "train/checkpoint.h"
-#include "train/run.h"
+#include "tests/training_runs.h"
 
 namespace cohort {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Keeps what a run tells; asks for a stop after a step where `stopAfter` says so.
-class Recorder : public RunObserver {
- public:
-  explicit Recorder(Step stopAfter = -1) : stopAfter_(stopAfter) {}
-
-  void progressed(const Progress& p) override {
-    losses.push_back(p.loss);
-    if (p.step == stopAfter_) stop = true;
-  }
-  void evaluated(const EvaluationPoint& point) override { evaluations.push_back(point.step); }
-  void warned(const std::string& what) override { warnings.push_back(what); }
-
-  StopFlag stop = false;
-  std::vector<double> losses;
-  std::vector<Step> evaluations;
-  std::vector<std::string> warnings;
-
- private:
-  Step stopAfter_;
-};
-
-// `base` with some settings changed or added.
-GivenSettings with(GivenSettings base, const GivenSettings& more) {
-  for (const auto& [name, values] : more) base[name] = values;
-  return base;
-}
-
-// What `cohort train --job-dir JOB SETTINGS…` does.
-RunSummary train(const fs::path& jobPath, const GivenSettings& given, Recorder& recorder) {
-  const RunContext context;
-  const RunConfig config = resolveConfig(context.networks, storedConfig(jobPath), given);
-  const JobDirectory job(jobPath);
-  return runTraining(context, config, job, recorder.stop, std::chrono::steady_clock::now(), recorder);
-}
-
-RunSummary train(const fs::path& jobPath, const GivenSettings& given) {
-  Recorder silent;
-  return train(jobPath, given, silent);
-}
-
-EvaluationResult evaluate(const fs::path& jobPath, int threads, const std::string& split = "test") {
-  Recorder silent;
-  return runEvaluation(RunContext(), jobPath, {}, split, threads, silent);
-}
-
-std::vector<Step> checkpointSteps(const fs::path& jobPath) {
-  std::vector<Step> steps;
-  for (const CheckpointFile& file : CheckpointStore(jobPath / "checkpoints", 1).list()) {
-    steps.push_back(file.step);
-  }
-  return steps;
-}
 
 // 100 samples and batches of 12: epochs end inside batches. Six grains do not divide by four threads.
 GivenSettings tiny(const std::string& network) {

@@ -13,15 +13,12 @@
 
 #include "base/crash_point.h"
 #include "base/error.h"
+#include "base/file_error.h"
 
 namespace cohort {
 namespace {
 
 namespace fs = std::filesystem;
-
-[[noreturn]] void fail(std::string_view what, const fs::path& path, int error) {
-  throw IoError(fmt::format("Cannot {} {}: {}.", what, path.string(), systemMessage(error)));
-}
 
 // Different for each file that a process makes, and for the processes of one machine.
 fs::path temporaryName(const fs::path& path) {
@@ -47,7 +44,7 @@ AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
     temporary_ = temporaryName(path_);
     descriptor_ = createNew(temporary_);
   } while (!descriptor_ && errno == EEXIST);
-  if (!descriptor_) fail("create", temporary_, errno);
+  if (!descriptor_) throwFileError("create", temporary_, errno);
 }
 
 AtomicFile::~AtomicFile() {
@@ -66,8 +63,8 @@ void AtomicFile::writeAt(std::uint64_t offset, std::span<const std::byte> bytes)
     const ssize_t written =
         ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write", temporary_, errno);
-    if (written == 0) fail("write", temporary_, ENOSPC);
+    if (written < 0) throwFileError("write", temporary_, errno);
+    if (written == 0) throwFileError("write", temporary_, ENOSPC);
     bytes = bytes.subspan(static_cast<std::size_t>(written));
     offset += static_cast<std::uint64_t>(written);
   }
@@ -75,11 +72,11 @@ void AtomicFile::writeAt(std::uint64_t offset, std::span<const std::byte> bytes)
 
 void AtomicFile::commit() {
   COHORT_CHECK(descriptor_, "a second commit");
-  if (::fsync(descriptor_.get()) != 0) fail("bring to the disk", temporary_, errno);
+  if (::fsync(descriptor_.get()) != 0) throwFileError("bring to the disk", temporary_, errno);
   crashPoint("synced" + path_.extension().string());
   // Some file systems tell only now that a write failed.
-  if (const int error = descriptor_.close(); error != 0) fail("close", temporary_, error);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("replace", path_, errno);
+  if (const int error = descriptor_.close(); error != 0) throwFileError("close", temporary_, error);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) throwFileError("replace", path_, errno);
   committed_ = true;
   crashPoint("renamed" + path_.extension().string());
   syncDirectory();
@@ -89,16 +86,16 @@ void AtomicFile::commit() {
 void AtomicFile::syncDirectory() const {
   const fs::path directory = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
   const Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!opened) fail("open the folder", directory, errno);
+  if (!opened) throwFileError("open the folder", directory, errno);
   // EINVAL: this file system has no such operation, and nothing is lost by it.
-  if (::fsync(opened.get()) != 0 && errno != EINVAL) fail("bring to the disk", directory, errno);
+  if (::fsync(opened.get()) != 0 && errno != EINVAL) throwFileError("bring to the disk", directory, errno);
 }
 
 std::string readWholeFile(const fs::path& path, std::size_t most) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) fail("open", path, errno);
+  if (!file) throwFileError("open", path, errno);
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) fail("read", path, errno);
+  if (::fstat(file.get(), &status) != 0) throwFileError("read", path, errno);
   // The size is a first guess (files under /proc say 0): the end is where a read gives nothing.
   const auto guess = static_cast<std::size_t>(std::max<off_t>(status.st_size, 0));
   std::string contents(std::min(guess, most - 1) + 1, '\0');
@@ -107,7 +104,7 @@ std::string readWholeFile(const fs::path& path, std::size_t most) {
     if (size == contents.size()) contents.resize(std::min(2 * size, most));
     const ssize_t got = ::read(file.get(), contents.data() + size, contents.size() - size);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail("read", path, errno);
+    if (got < 0) throwFileError("read", path, errno);
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
   }

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/test_directory.h"
+#include "base/test_error.h"
 
 namespace cohort {
 namespace {
@@ -21,15 +22,6 @@ std::vector<std::string> filesIn(const fs::path& directory) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(directory)) names.push_back(entry.path().filename());
   return names;
-}
-
-std::string messageOf(const auto& action) {
-  try {
-    action();
-  } catch (const IoError& error) {
-    return error.what();
-  }
-  return "no IoError";
 }
 
 // While it lives, a write beyond `bytes` fails as on a full disk (with EFBIG instead of SIGXFSZ).
@@ -96,10 +88,10 @@ TEST(AtomicFile, AFailedWriteLeavesTheOldFileAndNoTemporary) {
   std::string message;
   {
     const FileSizeLimit limit(1000);
-    message = messageOf([&] { writeWholeFile(directory / "a", std::string(5000, 'x')); });
+    message = errorOf<IoError>([&] { writeWholeFile(directory / "a", std::string(5000, 'x')); });
   }
-  EXPECT_NE(message.find((directory / "a").string()), std::string::npos) << message;
-  EXPECT_NE(message.find("File too large"), std::string::npos) << message;
+  EXPECT_MENTIONS(message, (directory / "a").string());
+  EXPECT_MENTIONS(message, "File too large");
   EXPECT_EQ(readWholeFile(directory / "a"), "old");
   EXPECT_EQ(filesIn(directory.path()), std::vector<std::string>{"a"});
 }
@@ -107,16 +99,16 @@ TEST(AtomicFile, AFailedWriteLeavesTheOldFileAndNoTemporary) {
 TEST(AtomicFile, AFailedRenameLeavesNoTemporary) {
   const TestDirectory directory;
   fs::create_directories(directory / "a" / "occupied");
-  const std::string message = messageOf([&] { writeWholeFile(directory / "a", "x"); });
-  EXPECT_NE(message.find("Cannot replace"), std::string::npos) << message;
+  const std::string message = errorOf<IoError>([&] { writeWholeFile(directory / "a", "x"); });
+  EXPECT_MENTIONS(message, "Cannot replace");
   EXPECT_EQ(filesIn(directory.path()), std::vector<std::string>{"a"});
 }
 
 TEST(AtomicFile, NamesTheMissingFolder) {
   const TestDirectory directory;
-  const std::string message = messageOf([&] { writeWholeFile(directory / "missing" / "a", "x"); });
-  EXPECT_NE(message.find((directory / "missing").string()), std::string::npos) << message;
-  EXPECT_NE(message.find("No such file or directory"), std::string::npos) << message;
+  const std::string message = errorOf<IoError>([&] { writeWholeFile(directory / "missing" / "a", "x"); });
+  EXPECT_MENTIONS(message, (directory / "missing").string());
+  EXPECT_MENTIONS(message, "No such file or directory");
 }
 
 TEST(AtomicFile, TwoWritersOfOneTargetDoNotDisturbEachOther) {
@@ -166,9 +158,9 @@ TEST(ReadWholeFile, ReadsEmptyBinaryAndSizelessFiles) {
 
 TEST(ReadWholeFile, SaysWhyItCannot) {
   const TestDirectory directory;
-  EXPECT_EQ(messageOf([&] { readWholeFile(directory / "none"); }),
+  EXPECT_EQ(errorOf<IoError>([&] { readWholeFile(directory / "none"); }),
             "Cannot open " + (directory / "none").string() + ": No such file or directory.");
-  EXPECT_EQ(messageOf([&] { readWholeFile(directory.path()); }),
+  EXPECT_EQ(errorOf<IoError>([&] { readWholeFile(directory.path()); }),
             "Cannot read " + directory.path().string() + ": Is a directory.");
 }
 

@@ -1,6 +1,5 @@
 // cohort data …: what is done with datasets before training. A new subcommand is one function here, called by
 // addDataCommands.
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -8,8 +7,6 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "cli/commands.h"
@@ -27,64 +24,44 @@ using Clock = std::chrono::steady_clock;
 // One live line for the bytes on a terminal, plain lines elsewhere.
 class FetchLines : public FetchObserver {
  public:
-  explicit FetchLines(bool live) : live_(live) {}
-  ~FetchLines() override { clear(); }
-  FetchLines(const FetchLines&) = delete;
-  FetchLines& operator=(const FetchLines&) = delete;
+  explicit FetchLines(Console& console) : console_(console) {}
 
   void trying(const std::string& source) override {
-    print("fetching " + source);
-    if (!live_) shown_ = Clock::now();
+    console_.print("fetching " + source);
+    if (!console_.live()) shown_ = Clock::now();
   }
   void transferred(const std::string& file, std::uint64_t bytes, std::uint64_t total) override {
     const Clock::time_point now = Clock::now();
     const bool last = total > 0 && bytes == total;
-    if (!last && now - shown_ < (live_ ? kLiveEvery : kPlainEvery)) return;
+    if (!last && now - shown_ < (console_.live() ? kLiveEvery : kPlainEvery)) return;
     shown_ = now;
     const std::string of = total == 0 ? "" : fmt::format(" of {}", bytesText(static_cast<double>(total)));
     const std::string text = fmt::format("  {}: {}{}", file, bytesText(static_cast<double>(bytes)), of);
-    if (live_ && !last) {
-      show(text);
+    if (console_.live() && !last) {
+      console_.status(text);
     } else {
-      print(text);
+      console_.print(text);
     }
   }
-  void unpacking(const std::string& file) override { print(fmt::format("  unpacking {}", file)); }
+  void unpacking(const std::string& file) override { console_.print(fmt::format("  unpacking {}", file)); }
   void unavailable(const std::string& source, const std::string& reason) override {
-    print(fmt::format("{} cannot be used: {}", source, reason));
-  }
-  void print(const std::string& text) {
-    clear();
-    std::fputs((text + "\n").c_str(), stdout);
-    std::fflush(stdout);
+    console_.print(fmt::format("{} cannot be used: {}", source, reason));
   }
 
  private:
   static constexpr Clock::duration kLiveEvery = std::chrono::milliseconds(100);
   static constexpr Clock::duration kPlainEvery = std::chrono::seconds(5);
 
-  void show(std::string text) {
-    winsize size{};
-    const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-    text.resize(std::min<std::size_t>(text.size(), (known ? size.ws_col : 80u) - 1));
-    std::fputs(fmt::format("\r{}\033[K", text).c_str(), stdout);
-    std::fflush(stdout);
-    lineShown_ = true;
-  }
-  void clear() {
-    if (lineShown_) std::fputs("\r\033[K", stdout);
-    lineShown_ = false;
-  }
-  bool live_;
-  bool lineShown_ = false;
+  Console& console_;
   Clock::time_point shown_;  // when the last line was
 };
 
 int fetchCommand(const FetchRequest& request) {
-  FetchLines lines(terminalOptions(Verbosity::Normal).live);
+  Console console(stdout, stderr, terminalOptions(Verbosity::Normal));
+  FetchLines lines(console);
   const FetchResult result = fetchDataset(request, lines);
-  lines.print(fmt::format("{} is complete in {}{}", request.dataset, result.directory.string(),
-                          result.wasComplete ? " already" : ""));
+  console.print(fmt::format("{} is complete in {}{}", request.dataset, result.directory.string(),
+                            result.wasComplete ? " already" : ""));
   return kSuccess;
 }
 

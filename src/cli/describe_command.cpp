@@ -60,9 +60,11 @@ int describeCommand(const RunContext& context, const DescribeArguments& argument
   }
   useInstructionSet(config.isa.empty() ? bestInstructionSet() : config.isa);
   singleThreadedKernels();
+  const Network network = context.networks.find(config.network);
+  // Left open, they are the dataset's; the recipe's are as good a guess as there is without opening it.
+  const std::int64_t classes = config.classes != 0 ? config.classes : network.recipe.classes;
   const Graph graph =
-      context.networks.find(config.network)
-          .build({config.channels, config.imageSize, config.imageSize}, static_cast<int>(config.classes));
+      network.build({config.channels, config.imageSize, config.imageSize}, static_cast<int>(classes));
   printTable(compile(graph, {.grainSize = config.batchSize / config.grains}), config.batchSize);
   return kSuccess;
 }

@@ -1,14 +1,12 @@
-#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/run.h"
 #include "cli/signals.h"
+#include "cli/terminal.h"
 #include "cli/version.h"
 #include "report/console.h"
 #include "study/run_study.h"
@@ -24,41 +22,33 @@ std::string countText(std::size_t runs) {
 
 // A line for every run that has ended; on a terminal a live one for the run that is going, elsewhere a line when it
 // starts.
-class StudyConsole : public StudyObserver {
+class StudyLines : public StudyObserver {
  public:
-  StudyConsole(bool live, fs::path directory) : live_(live), directory_(std::move(directory)) {}
-  ~StudyConsole() override { clear(); }
-  StudyConsole(const StudyConsole&) = delete;
-  StudyConsole& operator=(const StudyConsole&) = delete;
+  StudyLines(Console& console, fs::path directory) : console_(console), directory_(std::move(directory)) {}
 
   void started(std::size_t count, std::size_t finished) override {
-    print(fmt::format("{} in {}{}", countText(count), directory_.string(),
-                      finished == 0 ? "" : fmt::format(", {} finished before", finished)));
+    console_.print(fmt::format("{} in {}{}", countText(count), directory_.string(),
+                               finished == 0 ? "" : fmt::format(", {} finished before", finished)));
   }
   void runStarted(const Progress& p) override {
-    if (!live_) print(name(p));
+    if (!console_.live()) console_.print(name(p));
   }
   void runWaits(const fs::path& jobDirectory) override {
-    print(fmt::format("waiting for the process that still trains in {}", jobDirectory.string()));
+    console_.print(fmt::format("waiting for the process that still trains in {}", jobDirectory.string()));
   }
   void progressed(const Progress& p) override {
     std::string line = fmt::format("{}  {}", name(p), clockText(p.seconds));
     if (p.secondsLeft >= 0) line += fmt::format(", all in {}", clockText(p.secondsLeft));
     if (p.lastLine.starts_with("step ")) line += "  " + p.lastLine;
-    show(line);
+    console_.status(line);
   }
   void runEnded(const Progress& p, int exitCode, const std::string& measured) override {
     const std::string how = exitCode == kSuccess  ? "done"
                             : exitCode == kResume ? "stopped"
                                                   : fmt::format("failed with exit code {}", exitCode);
     const std::string& more = exitCode == kSuccess || exitCode == kResume ? measured : p.lastLine;
-    print(fmt::format("{}{} in {}{}{}", live_ ? name(p) + "  " : "  ", how, clockText(p.seconds),
-                      more.empty() ? "" : ": ", more));
-  }
-  void print(const std::string& line) {
-    clear();
-    std::fputs((line + "\n").c_str(), stdout);
-    std::fflush(stdout);
+    console_.print(fmt::format("{}{} in {}{}{}", console_.live() ? name(p) + "  " : "  ", how,
+                               clockText(p.seconds), more.empty() ? "" : ": ", more));
   }
 
  private:
@@ -66,27 +56,8 @@ class StudyConsole : public StudyObserver {
     return fmt::format("{}/{}  {}", p.number, p.count, p.description);
   }
 
-  // The live line: printable, and shorter than the terminal is wide.
-  void show(std::string line) {
-    if (!live_ || line == shown_) return;
-    shown_ = line;
-    winsize size{};
-    const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-    line.resize(std::min<std::size_t>(line.size(), known ? size.ws_col - 1U : 79U));
-    std::replace_if(
-        line.begin(), line.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-    // One write: overwrite, then clear what the old line had more.
-    std::fputs(fmt::format("\r{}\033[K", line).c_str(), stdout);
-    std::fflush(stdout);
-  }
-  void clear() {
-    if (!shown_.empty()) std::fputs("\r\033[K", stdout);
-    shown_.clear();
-  }
-
-  bool live_;
+  Console& console_;
   fs::path directory_;
-  std::string shown_;
 };
 
 void listRuns(const Study& study, const fs::path& directory, const NetworkRegistry& networks) {
@@ -117,9 +88,10 @@ int studyCommand(const NetworkRegistry& networks, const StudyArguments& argument
     return kSuccess;
   }
   const StudyDirectory directory(path, study);
-  StudyConsole console(isatty(STDOUT_FILENO) != 0, path);
+  Console console(stdout, stderr, terminalOptions(Verbosity::Normal));
+  StudyLines lines(console, path);
   const StopFlag& stop = stopOnSignals();
-  const StudyOutcome outcome = runStudy(study, directory, networks, {.version = kVersion}, stop, console);
+  const StudyOutcome outcome = runStudy(study, directory, networks, {.version = kVersion}, stop, lines);
   console.print(fmt::format("{} of {} finished: {}", outcome.finished, countText(study.runs.size()),
                             (path / "report.html").string()));
   if (outcome.interrupted) {

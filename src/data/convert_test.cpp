@@ -11,6 +11,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/test_directory.h"
+#include "base/test_error.h"
 #include "data/cifar.h"
 #include "data/test_cifar.h"
 #include "data/tfrecord.h"
@@ -19,11 +20,6 @@ namespace cohort {
 namespace {
 
 namespace fs = std::filesystem;
-
-testing::AssertionResult has(const std::string& message, std::string_view part) {
-  if (message.find(part) != std::string::npos) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "no '" << part << "' in: " << message;
-}
 
 // Images of cifarPixels in any number, with labels that follow each other.
 class InventedSet final : public ImageSet {
@@ -86,14 +82,10 @@ class Convert : public testing::Test {
   }
 
   std::string refusal(const ConvertSource& source, ConvertTarget target) const {
-    try {
-      convertDataset(source, to_, target);
-    } catch (const UsageError& error) {
-      EXPECT_TRUE(has(error.what(), source.place));
-      EXPECT_FALSE(fs::exists(to_));
-      return error.what();
-    }
-    return "accepted";
+    std::string message = errorOf<UsageError>([&] { convertDataset(source, to_, target); });
+    EXPECT_MENTIONS(message, source.place);
+    EXPECT_FALSE(fs::exists(to_));
+    return message;
   }
 
   TestDirectory from_;
@@ -186,27 +178,27 @@ TEST_F(Convert, RefusesWhatDoesNotFit) {
   for (const ConvertTarget target : {ConvertTarget::Tfrecord, ConvertTarget::Binary}) {
     source.test = invented({.count = 1});
     source.train = invented({.count = 10, .shape = {.channels = 1, .height = 28, .width = 28}});
-    EXPECT_TRUE(has(refusal(source, target), "28x28 pixels and 1 channel,"));
+    EXPECT_MENTIONS(refusal(source, target), "28x28 pixels and 1 channel,");
     source.train = invented({.count = 10, .shape = {.channels = 3, .height = 0, .width = 0}});
-    EXPECT_TRUE(has(refusal(source, target), "differ in size"));
+    EXPECT_MENTIONS(refusal(source, target), "differ in size");
     source.train = invented({.count = 10});
     source.test = invented({.count = 1, .shape = {.channels = 3, .height = 64, .width = 64}});
-    EXPECT_TRUE(has(refusal(source, target), "64x64 pixels"));
+    EXPECT_MENTIONS(refusal(source, target), "64x64 pixels");
   }
   source.test = invented({.count = 1});
   source.train = invented({.count = 10, .names = std::vector<std::string>(11, "x")});
-  EXPECT_TRUE(has(refusal(source, ConvertTarget::Binary), "11 classes"));
+  EXPECT_MENTIONS(refusal(source, ConvertTarget::Binary), "11 classes");
   source.train = invented({.count = 10, .names = {"rose", "tulip"}});
-  EXPECT_TRUE(has(refusal(source, ConvertTarget::Binary), "2 classes"));
+  EXPECT_MENTIONS(refusal(source, ConvertTarget::Binary), "2 classes");
   source.train = invented({.count = 4});
-  EXPECT_TRUE(has(refusal(source, ConvertTarget::Binary), "4 training images"));
+  EXPECT_MENTIONS(refusal(source, ConvertTarget::Binary), "4 training images");
   source.train = nullptr;
-  EXPECT_TRUE(has(refusal(source, ConvertTarget::Binary), "0 training images"));
+  EXPECT_MENTIONS(refusal(source, ConvertTarget::Binary), "0 training images");
   source.train = invented({.count = 10});
   source.test = nullptr;
-  EXPECT_TRUE(has(refusal(source, ConvertTarget::Binary), "no test images"));
+  EXPECT_MENTIONS(refusal(source, ConvertTarget::Binary), "no test images");
   source.train = nullptr;
-  EXPECT_TRUE(has(refusal(source, ConvertTarget::Tfrecord), "no images"));
+  EXPECT_MENTIONS(refusal(source, ConvertTarget::Tfrecord), "no images");
 }
 
 TEST_F(Convert, NeverReplacesAFile) {
@@ -214,12 +206,8 @@ TEST_F(Convert, NeverReplacesAFile) {
   fs::create_directories(to_);
   for (const char* name : {"train.tfrecords", "validation.tfrecords", "eval.tfrecords"}) {
     writeTestFile(to_ / name, "mine");
-    try {
-      convertDataset(from_.path(), to_, ConvertTarget::Tfrecord);
-      ADD_FAILURE() << "accepted";
-    } catch (const UsageError& error) {
-      EXPECT_TRUE(has(error.what(), (to_ / name).string() + " exists already"));
-    }
+    EXPECT_MENTIONS(errorOf<UsageError>([&] { convertDataset(from_.path(), to_, ConvertTarget::Tfrecord); }),
+                    (to_ / name).string() + " exists already");
     EXPECT_EQ(readWholeFile(to_ / name), "mine");
     EXPECT_EQ(std::distance(fs::directory_iterator(to_), {}), 1);
     fs::remove(to_ / name);

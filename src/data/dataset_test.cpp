@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/test_directory.h"
+#include "base/test_error.h"
 
 namespace cohort {
 namespace {
@@ -18,12 +19,7 @@ std::unique_ptr<Dataset> openSplit(std::string_view name, const DatasetOptions& 
 }
 
 std::string usageErrorOf(std::string_view name, const DatasetOptions& options) {
-  try {
-    openSplit(name, options);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "no UsageError";
+  return errorOf<UsageError>([&] { openSplit(name, options); });
 }
 
 TEST(Datasets, AreListedWithTheNearestWhenANameIsUnknown) {
@@ -59,11 +55,11 @@ TEST(Datasets, GiveSyntheticDefaults) {
 }
 
 TEST(Datasets, RefuseImpossibleSyntheticData) {
-  EXPECT_NE(usageErrorOf("synthetic", {.imageSize = -1}).find("-1x-1"), std::string::npos);
-  EXPECT_NE(usageErrorOf("synthetic", {.channels = -3}).find("-3 channels"), std::string::npos);
-  EXPECT_NE(usageErrorOf("synthetic", {.classes = -2}).find("-2"), std::string::npos);
-  EXPECT_NE(usageErrorOf("synthetic", {.samples = -5}).find("-5"), std::string::npos);
-  EXPECT_NE(usageErrorOf("synthetic", {.transforms = "flip"}).find("--transforms flip"), std::string::npos);
+  EXPECT_MENTIONS(usageErrorOf("synthetic", {.imageSize = -1}), "-1x-1");
+  EXPECT_MENTIONS(usageErrorOf("synthetic", {.channels = -3}), "-3 channels");
+  EXPECT_MENTIONS(usageErrorOf("synthetic", {.classes = -2}), "-2");
+  EXPECT_MENTIONS(usageErrorOf("synthetic", {.samples = -5}), "-5");
+  EXPECT_MENTIONS(usageErrorOf("synthetic", {.transforms = "flip"}), "--transforms flip");
 }
 
 // One grey image of 2x2 pixels.
@@ -79,10 +75,10 @@ TEST(Datasets, RefuseSizesThatTheImagesDoNotHave) {
   writeIdx(directory.path(), "t10k");
   EXPECT_EQ(openSplit("mnist", {.directory = directory.path(), .channels = 1, .imageSize = 2})->size(), 1);
   const std::string size = usageErrorOf("mnist", {.directory = directory.path(), .imageSize = 3});
-  EXPECT_NE(size.find("2x2"), std::string::npos) << size;
-  EXPECT_NE(size.find("--transforms resize:3x3"), std::string::npos) << size;
+  EXPECT_MENTIONS(size, "2x2");
+  EXPECT_MENTIONS(size, "--transforms resize:3x3");
   const std::string channels = usageErrorOf("mnist", {.directory = directory.path(), .channels = 3});
-  EXPECT_NE(channels.find("1 channel, but 3"), std::string::npos) << channels;
+  EXPECT_MENTIONS(channels, "1 channel, but 3");
 }
 
 TEST(Datasets, NormaliseTheClassicSetsByWhatIsKnownOfThem) {
@@ -99,18 +95,18 @@ TEST(Datasets, AreLookedForInTheDataFolder) {
   const fs::path before = fs::current_path();
   fs::current_path(directory.path());
   const std::string absent = usageErrorOf("mnist", {});
-  EXPECT_NE(absent.find("data/mnist"), std::string::npos) << absent;
-  EXPECT_NE(absent.find("cohort data fetch mnist"), std::string::npos) << absent;
+  EXPECT_MENTIONS(absent, "data/mnist");
+  EXPECT_MENTIONS(absent, "cohort data fetch mnist");
   fs::create_directories("data/mnist");
   const std::string empty = usageErrorOf("mnist", {});
-  EXPECT_NE(empty.find("data/mnist holds no images"), std::string::npos) << empty;
+  EXPECT_MENTIONS(empty, "data/mnist holds no images");
   writeIdx("data/mnist", "train");
   writeIdx("data/mnist", "t10k");
   EXPECT_EQ(openSplit("mnist", {})->size(), 1);
   fs::current_path(before);
   const std::string given = usageErrorOf("mnist", {.directory = directory / "nowhere"});
-  EXPECT_NE(given.find("nowhere does not exist"), std::string::npos) << given;
-  EXPECT_NE(usageErrorOf("folder", {}).find("--data-dir"), std::string::npos);
+  EXPECT_MENTIONS(given, "nowhere does not exist");
+  EXPECT_MENTIONS(usageErrorOf("folder", {}), "--data-dir");
 }
 
 TEST(Datasets, OfThePackageHaveAllTheirSamples) {

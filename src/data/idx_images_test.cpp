@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/test_directory.h"
+#include "base/test_error.h"
 #include "data/idx_file.h"
 
 namespace cohort {
@@ -63,14 +64,9 @@ class IdxFiles : public ::testing::Test {
   }
 
   void expectRefused(const fs::path& culprit, std::string_view why) const {
-    try {
-      openIdx(directory_.path(), Split::Train);
-      ADD_FAILURE() << "accepted; expected: " << why;
-    } catch (const IoError& error) {
-      const std::string message = error.what();
-      EXPECT_NE(message.find(culprit.string()), std::string::npos) << message;
-      EXPECT_NE(message.find(why), std::string::npos) << message;
-    }
+    const std::string message = errorOf<IoError>([&] { openIdx(directory_.path(), Split::Train); });
+    EXPECT_MENTIONS(message, culprit.string());
+    EXPECT_MENTIONS(message, why);
   }
 
   TestDirectory directory_;
@@ -116,13 +112,9 @@ TEST_F(IdxFiles, OfTheTestSplitHaveNamesOfTheirOwn) {
 
 TEST_F(IdxFiles, MissingAreNamedWithTheirFolder) {
   fs::remove(labels_);
-  try {
-    openIdx(directory_.path(), Split::Train);
-    ADD_FAILURE();
-  } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("train-labels-idx1-ubyte"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find(directory_.path().string()), std::string::npos) << error.what();
-  }
+  const std::string message = errorOf<UsageError>([&] { openIdx(directory_.path(), Split::Train); });
+  EXPECT_MENTIONS(message, "train-labels-idx1-ubyte");
+  EXPECT_MENTIONS(message, directory_.path().string());
 }
 
 TEST_F(IdxFiles, WithAnotherMagicNumberAreRefused) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/test_directory.h"
+#include "base/test_error.h"
 #include "data/image_vectors.h"
 
 namespace cohort {
@@ -16,7 +17,7 @@ namespace fs = std::filesystem;
 
 // Three channels of different brightness; an image's pixels depend on its number.
 int pixel(std::int64_t i, int c, int y, int x) {
-  return static_cast<int>((i * 7 + c * 40 + y * 5 + x * 3) % 100) + c * 50;
+  return (static_cast<int>(i * 7 % 100) + c * 40 + y * 5 + x * 3) % 100 + c * 50;
 }
 
 ImageDatasetOptions computed(std::int64_t train, std::int64_t validation, std::int64_t test) {
@@ -30,12 +31,7 @@ ImageDatasetOptions computed(std::int64_t train, std::int64_t validation, std::i
 
 std::string refusal(const ImageDatasetOptions& images, const DatasetOptions& options,
                     Split split = Split::Train) {
-  try {
-    imageSource(images, options)->open(split);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return errorOf<UsageError>([&] { imageSource(images, options)->open(split); });
 }
 
 // Mean and standard deviation of one channel over a dataset.
@@ -92,7 +88,7 @@ TEST(ImageDataset, TakesGivenNumbersForAllChannelsOrEach) {
   EXPECT_NEAR(read("0.1,0.2,0.3/1,2,3")[1], (second - 0.2f) / 2, 1e-6);
   for (const char* wrong :
        {"0.1,0.2/1,1", "0.1,0.2,0.3/1,2", "0.5/0", "0.5/-1", "a/b", "0.5", "minmax", "/", "nan/1"}) {
-    EXPECT_NE(refusal(computed(50, 0, 20), {.normalize = wrong}), "accepted") << wrong;
+    EXPECT_NE(refusal(computed(50, 0, 20), {.normalize = wrong}), "no error") << wrong;
   }
 }
 
@@ -202,24 +198,23 @@ TEST(ImageDataset, CutsSplitsOffTheTrainingImages) {
   const std::int64_t train = bare->open(Split::Train)->size();
   EXPECT_NEAR(static_cast<double>(train), 900, 40);
   EXPECT_EQ(bare->open(Split::Test)->size(), 1000 - train);
-  EXPECT_NE(refusal(computed(50, 0, 20), {}, Split::Validation).find("--validation-split"),
-            std::string::npos);
-  EXPECT_NE(refusal(computed(50, 0, 0), {.testSplit = "none"}, Split::Test).find("--test-split"),
-            std::string::npos);
-  EXPECT_NE(refusal(computed(50, 0, 0), {.testSplit = "files"}, Split::Test).find("no test files"),
-            std::string::npos);
+  EXPECT_MENTIONS(refusal(computed(50, 0, 20), {}, Split::Validation), "--validation-split");
+  EXPECT_MENTIONS(refusal(computed(50, 0, 0), {.testSplit = "none"}, Split::Test), "--test-split");
+  EXPECT_MENTIONS(refusal(computed(50, 0, 0), {.testSplit = "files"}, Split::Test), "no test files");
+}
+
+TEST(ImageDataset, EndsWhereASetGivesOtherShapesThanItSaid) {
+  const ComputedImages colour(5, {3, 6, 6}, 2, pixel);
+  EXPECT_DEATH(measureStatistics(colour, {}, {1, 6, 6}, {}), "the image does not fit");
 }
 
 TEST(ImageDataset, RefusesShapesThatCannotBe) {
-  EXPECT_NE(refusal(computed(50, 0, 20), {.transforms = "center-crop:7"}).find("at least 7x7"),
-            std::string::npos);
-  EXPECT_NE(refusal(computed(50, 0, 20), {.transforms = "resize:4x5"}).find("square"), std::string::npos);
-  EXPECT_NE(refusal(computed(50, 0, 20), {.imageSize = 8}).find("--transforms resize:8x8"),
-            std::string::npos);
-  EXPECT_NE(
-      refusal(computed(50, 0, 20), {.imageSize = 5, .transforms = "center-crop:4"}).find("--image-size 4"),
-      std::string::npos);
-  EXPECT_NE(refusal(computed(50, 0, 20), {.channels = 1}).find("3 channels, but 1"), std::string::npos);
+  EXPECT_MENTIONS(refusal(computed(50, 0, 20), {.transforms = "center-crop:7"}), "at least 7x7");
+  EXPECT_MENTIONS(refusal(computed(50, 0, 20), {.transforms = "resize:4x5"}), "square");
+  EXPECT_MENTIONS(refusal(computed(50, 0, 20), {.imageSize = 8}), "--transforms resize:8x8");
+  EXPECT_MENTIONS(refusal(computed(50, 0, 20), {.imageSize = 5, .transforms = "center-crop:4"}),
+                  "--image-size 4");
+  EXPECT_MENTIONS(refusal(computed(50, 0, 20), {.channels = 1}), "3 channels, but 1");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/test_directory.h"
+#include "base/test_error.h"
 #include "data/test_images.h"
 
 namespace cohort {
@@ -41,15 +42,8 @@ class Folder : public ::testing::Test {
 
   template <class Error>
   void expectRefused(const std::vector<std::string>& parts, Split split = Split::Train) const {
-    try {
-      openImageFolder(place_, split);
-      ADD_FAILURE() << "accepted; expected: " << parts.back();
-    } catch (const Error& error) {
-      const std::string message = error.what();
-      for (const std::string& part : parts) {
-        EXPECT_NE(message.find(part), std::string::npos) << message;
-      }
-    }
+    const std::string message = errorOf<Error>([&] { openImageFolder(place_, split); });
+    for (const std::string& part : parts) EXPECT_MENTIONS(message, part);
   }
 
   TestDirectory directory_;
@@ -195,14 +189,9 @@ TEST_F(Folder, TellsWhichImageIsWrong) {
   writeTestFile(place_ / "a/4.jpg", "");
   for (std::int64_t i = 0; i < 4; ++i) {
     Image image;
-    try {
-      set->read(i, {}, image);
-      ADD_FAILURE() << i;
-    } catch (const IoError& error) {
-      const std::string message = error.what();
-      EXPECT_TRUE(message.starts_with((place_ / set->nameOf(i)).string() + " ")) << message;
-      EXPECT_TRUE(message.ends_with("; remove or replace it.")) << message;
-    }
+    const std::string message = errorOf<IoError>([&] { set->read(i, {}, image); });
+    EXPECT_BEGINS(message, (place_ / set->nameOf(i)).string() + " ");
+    EXPECT_TRUE(message.ends_with("; remove or replace it.")) << message;
   }
   std::string bytes;
   EXPECT_THROW(set->encoded(1, bytes), IoError);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/test_directory.h"
+#include "base/test_error.h"
 #include "data/image_codec.h"
 
 namespace cohort {
@@ -37,12 +38,7 @@ TEST(Inspect, FindsADamagedImage) {
   std::filesystem::create_directories(directory / "cat");
   writeTestFile(directory / "cat" / "1.png", png(5, 9));
   writeTestFile(directory / "cat" / "2.png", png(5, 9).substr(0, 60));
-  try {
-    inspectImages(directory.path());
-    ADD_FAILURE();
-  } catch (const IoError& error) {
-    EXPECT_NE(std::string(error.what()).find("2.png"), std::string::npos) << error.what();
-  }
+  EXPECT_MENTIONS(errorOf<IoError>([&] { inspectImages(directory.path()); }), "2.png");
 }
 
 TEST(Inspect, RefusesAPlaceWithoutImages) {

@@ -4,28 +4,24 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/descriptor.h"
-#include "base/error.h"
+#include "base/file_error.h"
 
 namespace cohort {
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
-  const auto fail = [&](std::string_view what, int error) {
-    throw IoError(fmt::format("Cannot {} {}: {}.", what, path.string(), systemMessage(error)));
-  };
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) fail("open", errno);
+  if (!file) throwFileError("open", path, errno);
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) fail("read", errno);
-  if (!S_ISREG(status.st_mode)) fail("read", S_ISDIR(status.st_mode) ? EISDIR : ENODEV);
+  if (::fstat(file.get(), &status) != 0) throwFileError("read", path, errno);
+  if (!S_ISREG(status.st_mode)) throwFileError("read", path, S_ISDIR(status.st_mode) ? EISDIR : ENODEV);
   if (status.st_size == 0) return;  // nothing of length 0 can be mapped
   const auto size = static_cast<std::size_t>(status.st_size);
   void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (mapped == MAP_FAILED) fail("read", errno);
+  if (mapped == MAP_FAILED) throwFileError("read", path, errno);
   begin_ = static_cast<const char*>(mapped);
   size_ = size;
 }

@@ -78,6 +78,7 @@ Sums sumImages(const ImageSet& set, const std::vector<Transform>& transforms, Sa
   for (std::int64_t i = 0; i < set.size(); i += step) {
     set.read(i, requestFor(transforms, shape.channels), image);
     list.apply(image, spare, 0);
+    COHORT_CHECK(image.shape == shape, "the image does not fit");
     for (std::size_t p = 0; p < image.pixels.size(); ++p) sums.perPixel[p] += image.pixels[p];
     for (std::size_t c = 0; c < sums.squares.size(); ++c) {
       std::uint64_t squares = 0;

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/test_error.h"
 
 namespace cohort {
 namespace {
@@ -169,14 +170,8 @@ TEST(BatchSource, ThreadsFillTheirOwnBuffers) {
 
 TEST(BatchSource, RefusesABatchThatDoesNotDivideAndSaysWhatWould) {
   const CountingDataset dataset(100);
-  try {
-    const BatchSource source(dataset, {.batchSize = 100, .grains = 16});
-    ADD_FAILURE();
-  } catch (const UsageError& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "A batch of 100 samples does not divide into 16 equal grains; use a batch of 96 or 10 grains.");
-  }
+  EXPECT_EQ(errorOf<UsageError>([&] { BatchSource(dataset, {.batchSize = 100, .grains = 16}); }),
+            "A batch of 100 samples does not divide into 16 equal grains; use a batch of 96 or 10 grains.");
   EXPECT_THROW(BatchSource(dataset, {.batchSize = 0}), UsageError);
   EXPECT_THROW(BatchSource(dataset, {.batchSize = 4, .grains = 0}), UsageError);
 }

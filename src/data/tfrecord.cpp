@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/record_file.h"
+#include "data/codec_parts.h"
 #include "data/example.pb.h"
 #include "data/mapped_file.h"
 #include "data/tfrecord_files.h"
@@ -189,14 +190,12 @@ void separate(std::string_view from, std::size_t channels, std::vector<std::uint
   }
 }
 
-// Grey to three equal channels, or colour to its luminance with JPEG's weights.
+// Grey to three equal channels, or colour to its brightness, as the decoders do it.
 void changeChannels(Image& image, int channels) {
   const std::size_t pixels = image.pixels.size() / static_cast<std::size_t>(image.shape.channels);
   if (channels == 1) {
     for (std::size_t i = 0; i < pixels; ++i) {
-      const int sum =
-          299 * image.pixels[i] + 587 * image.pixels[pixels + i] + 114 * image.pixels[2 * pixels + i];
-      image.pixels[i] = static_cast<std::uint8_t>((sum + 500) / 1000);
+      image.pixels[i] = luma(image.pixels[i], image.pixels[pixels + i], image.pixels[2 * pixels + i]);
     }
   }
   image.reshape({.channels = channels, .height = image.shape.height, .width = image.shape.width});
@@ -254,6 +253,20 @@ class TfrecordSet final : public ImageSet {
     if (request.channels != found.shape.channels) changeChannels(image, request.channels);
   }
 
+  bool encoded(std::int64_t index, std::string& bytes) const override {
+    if (!hasFiles_ && shape_.height != 0) return false;
+    const Entry& found = entry(index);
+    if (found.coding == Coding::Compressed) {
+      bytes.assign(part(found, found.image));
+      return true;
+    }
+    // One kind of file for all: whoever reads it gets what `read` gives here, whatever channels are asked for.
+    Image pixels;
+    read(index, {.channels = found.shape.channels}, pixels);
+    bytes = encodePng(pixels);
+    return true;
+  }
+
  private:
   struct File {
     fs::path path;
@@ -294,6 +307,7 @@ class TfrecordSet final : public ImageSet {
     const std::int32_t label = reader.label();
     const std::string_view name = reader.text(kName);
     addShape(shape);
+    hasFiles_ |= coding == Coding::Compressed;
     addClass(label, reader.text(kClassText), coding == Coding::Planar ? std::size_t{10} : std::size_t{0});
     entries_.push_back({.image = placeOf(image),
                         .name = name.empty() ? Place{} : placeOf(name),
@@ -322,6 +336,7 @@ class TfrecordSet final : public ImageSet {
   std::vector<File> files_;
   std::vector<Entry> entries_;
   SampleShape shape_;
+  bool hasFiles_ = false;                // a record has a JPEG or PNG
   std::vector<std::string> classNames_;  // empty while a class has no name yet
 };
 

@@ -17,6 +17,9 @@
 // Pixels with a height and a width are interleaved [height, width, depth], as TensorFlow's arrays are; 3072 bytes without
 // them are CIFAR's plain [3, 32, 32].
 //
+// ImageSet::encoded gives a JPEG or PNG as it is. Pixels beside such files, or of different shapes, it gives as PNG, which
+// loses nothing; where all images are pixels of one shape it gives nothing.
+//
 // Files are mapped, and read once when they are opened: every checksum and every label is checked then. What stays in
 // memory is where each image is. The number of classes is the split's highest label + 1, and at least 10 where an image has
 // CIFAR's 3072 bytes.

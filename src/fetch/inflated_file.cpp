@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file_error.h"
 #include "fetch/failure.h"
 
 namespace cohort {
@@ -20,9 +21,7 @@ constexpr std::size_t kRawBytes = std::size_t{256} << 10;
 
 InflatedFile::InflatedFile(const std::filesystem::path& path, Mode mode) : path_(path), raw_(kRawBytes) {
   descriptor_ = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!descriptor_) {
-    throw IoError(fmt::format("Cannot open {}: {}.", path.string(), systemMessage(errno)));
-  }
+  if (!descriptor_) throwFileError("open", path, errno);
   refill();
   gzip_ =
       mode == Mode::InflateGzip && rawSize_ >= 2 && raw_[0] == std::byte{0x1f} && raw_[1] == std::byte{0x8b};
@@ -40,7 +39,7 @@ std::size_t InflatedFile::readRaw(std::span<std::byte> out) {
   while (done < out.size()) {
     const ssize_t got = ::read(descriptor_.get(), out.data() + done, out.size() - done);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw IoError(fmt::format("Cannot read {}: {}.", path_.string(), systemMessage(errno)));
+    if (got < 0) throwFileError("read", path_, errno);
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
   }

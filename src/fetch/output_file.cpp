@@ -2,32 +2,26 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <string_view>
 #include <utility>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include "base/descriptor.h"
-#include "base/error.h"
+#include "base/file_error.h"
 
 namespace cohort {
 namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(std::string_view what, const fs::path& path, int error) {
-  throw IoError(fmt::format("Cannot {} {}: {}.", what, path.string(), systemMessage(error)));
-}
-
 // A folder's files are many: their file system is told once.
 void bringToDisk(const fs::path& path) {
   const Descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!opened) fail("open", path, errno);
+  if (!opened) throwFileError("open", path, errno);
   std::error_code ignored;
   const int result = fs::is_directory(path, ignored) ? ::syncfs(opened.get()) : ::fsync(opened.get());
-  if (result != 0) fail("bring to the disk", path, errno);
+  if (result != 0) throwFileError("bring to the disk", path, errno);
 }
 
 }  // namespace
@@ -35,9 +29,9 @@ void bringToDisk(const fs::path& path) {
 OutputFile::OutputFile(fs::path path, Mode mode) : path_(std::move(path)) {
   const int flags = mode == Mode::New ? O_TRUNC : 0;
   descriptor_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666));
-  if (!descriptor_) fail("write", path_, errno);
+  if (!descriptor_) throwFileError("write", path_, errno);
   const off_t end = ::lseek(descriptor_.get(), 0, SEEK_END);
-  if (end < 0) fail("write", path_, errno);
+  if (end < 0) throwFileError("write", path_, errno);
   size_ = static_cast<std::uint64_t>(end);
 }
 
@@ -45,8 +39,8 @@ void OutputFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor_.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write", path_, errno);
-    if (written == 0) fail("write", path_, ENOSPC);
+    if (written < 0) throwFileError("write", path_, errno);
+    if (written == 0) throwFileError("write", path_, ENOSPC);
     bytes = bytes.subspan(static_cast<std::size_t>(written));
     size_ += static_cast<std::uint64_t>(written);
   }
@@ -54,17 +48,17 @@ void OutputFile::write(std::span<const std::byte> bytes) {
 
 void OutputFile::clear() {
   if (::ftruncate(descriptor_.get(), 0) != 0 || ::lseek(descriptor_.get(), 0, SEEK_SET) != 0)
-    fail("write", path_, errno);
+    throwFileError("write", path_, errno);
   size_ = 0;
 }
 
 void OutputFile::close() {
-  if (const int error = descriptor_.close(); error != 0) fail("write", path_, error);
+  if (const int error = descriptor_.close(); error != 0) throwFileError("write", path_, error);
 }
 
 void moveIntoPlace(const fs::path& from, const fs::path& to) {
   bringToDisk(from);
-  if (::rename(from.c_str(), to.c_str()) != 0) fail("create", to, errno);
+  if (::rename(from.c_str(), to.c_str()) != 0) throwFileError("create", to, errno);
 }
 
 }  // namespace cohort

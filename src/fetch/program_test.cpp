@@ -6,6 +6,7 @@
 
 #include "base/atomic_file.h"
 #include "base/test_directory.h"
+#include "base/test_error.h"
 #include "fetch/failure.h"
 
 namespace cohort {
@@ -13,12 +14,7 @@ namespace {
 
 std::string failureOf(const std::vector<std::string>& command) {
   const TestDirectory folder;
-  try {
-    runProgram(command, folder.path());
-  } catch (const Unavailable& failure) {
-    return failure.what();
-  }
-  return "";
+  return errorOf<Unavailable>([&] { runProgram(command, folder.path()); });
 }
 
 TEST(Program, RunsInTheFolderWithItsArgumentsUntouched) {
@@ -47,7 +43,7 @@ TEST(Program, ThatDoesNotExistIsToldSo) {
 }
 
 TEST(Program, HasNothingToRead) {
-  EXPECT_EQ(failureOf({"cat"}), "");
+  EXPECT_EQ(failureOf({"cat"}), "no error");
 }
 
 // The program blocks SIGINT and SIGTERM in its threads; a child that inherited that could not be stopped.

@@ -4,12 +4,11 @@
 #include <system_error>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/file_lock.h"
 
 namespace cohort {
 
@@ -39,19 +38,18 @@ Staging::Staging(fs::path directory) : directory_(std::move(directory)), folder_
 // False: the lock was taken away with its folder while we waited for it.
 bool Staging::lock() {
   const fs::path path = folder_ / kLock;
-  Descriptor opened(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!opened && errno == ENOENT) return false;
-  if (!opened) failToWrite(directory_, systemMessage(errno));
-  if (::flock(opened.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) failToWrite(directory_, systemMessage(errno));
+  Descriptor taken = tryLock(path);
+  if (!taken && errno == ENOENT) return false;
+  if (!taken && errno == EWOULDBLOCK) {
     throw UsageError(fmt::format("Another process is fetching into {}; wait for it, or give another --to.",
                                  directory_.string()));
   }
+  if (!taken) failToWrite(directory_, systemMessage(errno));
   struct stat held {};
   struct stat named {};
-  if (::fstat(opened.get(), &held) != 0 || ::stat(path.c_str(), &named) != 0 || held.st_ino != named.st_ino)
+  if (::fstat(taken.get(), &held) != 0 || ::stat(path.c_str(), &named) != 0 || held.st_ino != named.st_ino)
     return false;
-  lock_ = std::move(opened);
+  lock_ = std::move(taken);
   return true;
 }
 

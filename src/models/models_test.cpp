@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/test_error.h"
 #include "models/network.h"
 
 namespace cohort {
@@ -36,16 +37,6 @@ Shape outputOf(const Graph& graph, std::string_view node) {
   const auto found = std::ranges::find(graph.nodes, node, &Node::name);
   if (found == graph.nodes.end()) return {};
   return graph.shapeOf(found->output);
-}
-
-template <typename Function>
-std::string usageError(Function&& function) {
-  try {
-    function();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(ParameterCount, MnistNetworks) {
@@ -198,12 +189,11 @@ TEST(Networks, ResidualNetworksTakeImagesOfOddSize) {
 }
 
 TEST(Networks, ImagesThatAreTooSmallAreRefusedWithTheLayerThatDoesNotFit) {
-  EXPECT_EQ(usageError([] { buildAt("alexnet", 62, 10); }),
+  EXPECT_EQ(errorOf<UsageError>([] { buildAt("alexnet", 62, 10); }),
             "layer pool13 (max-pool 3/2) does not fit its 2x2 input; use larger images");
   EXPECT_NO_THROW(buildAt("alexnet", 63, 10));
   for (const char* name : {"mnist-cnn", "alexnet-lrn", "overfeat", "vgg11", "vgg19", "googlenet"}) {
-    EXPECT_NE(usageError([&] { buildAt(name, 3, 10); }).find("; use larger images"), std::string::npos)
-        << name;
+    EXPECT_MENTIONS(errorOf<UsageError>([&] { buildAt(name, 3, 10); }), "; use larger images") << name;
   }
 }
 
@@ -232,30 +222,30 @@ TEST(Registry, ListsEveryNetworkOnce) {
 }
 
 TEST(Registry, OffersTheNearestNameForAnUnknownOne) {
-  const std::string message = usageError([] { builtinNetworks().find("alexnt"); });
+  const std::string message = errorOf<UsageError>([] { builtinNetworks().find("alexnt"); });
   EXPECT_EQ(
       message,
       "there is no network called 'alexnt'; did you mean 'alexnet'? The networks are: mnist-fc, mnist-cnn, "
       "cifar-cnn, resnet20, resnet32, resnet44, resnet56, resnet110, alexnet, alexnet-lrn, overfeat, vgg11, "
       "vgg16, vgg19, googlenet, resnet50, resnetN with N = 6n + 2");
-  EXPECT_NE(usageError([] { builtinNetworks().find("vgg13"); }).find("did you mean 'vgg1"),
-            std::string::npos);
-  EXPECT_NE(usageError([] { builtinNetworks().find("resnet"); }).find("did you mean 'resnet"),
-            std::string::npos);
-  EXPECT_NE(usageError([] { builtinNetworks().find(""); }).find("The networks are"), std::string::npos);
+  EXPECT_MENTIONS(errorOf<UsageError>([] { builtinNetworks().find("vgg13"); }), "did you mean 'vgg1");
+  EXPECT_MENTIONS(errorOf<UsageError>([] { builtinNetworks().find("resnet"); }), "did you mean 'resnet");
+  EXPECT_MENTIONS(errorOf<UsageError>([] { builtinNetworks().find(""); }), "The networks are");
 }
 
 TEST(Registry, RefusesAResidualDepthThatDoesNotExistWithTheNearestThatDo) {
-  const auto message = [](const char* name) { return usageError([&] { builtinNetworks().find(name); }); };
+  const auto message = [](const char* name) {
+    return errorOf<UsageError>([&] { builtinNetworks().find(name); });
+  };
   EXPECT_EQ(
       message("resnet21"),
       "there is no network resnet21: a CIFAR residual network has 6n + 2 layers; use resnet20 or resnet26");
   // resnet50 is another network.
-  EXPECT_NE(message("resnet49").find("use resnet44 or resnet56"), std::string::npos);
-  EXPECT_NE(message("resnet2").find("use resnet8 or deeper"), std::string::npos);
-  EXPECT_NE(message("resnet99999999").find("use resnet1202 or shallower"), std::string::npos);
-  EXPECT_NE(message("resnet020").find("there is no network called"), std::string::npos);
-  EXPECT_NE(message("resnet20x").find("there is no network called"), std::string::npos);
+  EXPECT_MENTIONS(message("resnet49"), "use resnet44 or resnet56");
+  EXPECT_MENTIONS(message("resnet2"), "use resnet8 or deeper");
+  EXPECT_MENTIONS(message("resnet99999999"), "use resnet1202 or shallower");
+  EXPECT_MENTIONS(message("resnet020"), "there is no network called");
+  EXPECT_MENTIONS(message("resnet20x"), "there is no network called");
 }
 
 TEST(Registry, FindsAnyResidualDepthOfTheForm6nPlus2) {
@@ -267,7 +257,7 @@ TEST(Registry, TakesANetworkOfTheUser) {
   NetworkRegistry registry = builtinNetworks();
   registry.add({.name = "mine", .build = registry.find("mnist-fc").build});
   EXPECT_EQ(registry.find("mine").build({1, 28, 28}, 10), buildDefault("mnist-fc"));
-  EXPECT_EQ(usageError([&] { registry.add(registry.find("mine")); }),
+  EXPECT_EQ(errorOf<UsageError>([&] { registry.add(registry.find("mine")); }),
             "two networks are called mine; give one of them another name");
 }
 

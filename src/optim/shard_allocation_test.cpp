@@ -1,28 +1,9 @@
 // In a file of its own: it replaces the allocation functions of the whole test program.
-#include <atomic>
-#include <cstdlib>
-#include <new>
 
 #include <gtest/gtest.h>
 
+#include "base/test_allocations.h"
 #include "optim/shard.h"
-
-namespace {
-std::atomic<long> allocations = 0;
-}
-
-// Not inlined: the compiler would see free() given what operator new returned, and warn.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
 
 namespace cohort {
 namespace {

@@ -30,6 +30,7 @@ constexpr const char* kPlain = "\033[0m";
 // Clears from the cursor to the end of the screen. The space is for tmux: to clear from the very first place on means to
 // it that the screen goes to the history, and an old live line would stay there.
 constexpr const char* kClear = " \033[J";
+constexpr const char* kAway = "\r \033[J\r";  // the live line
 
 // The turns of all consoles, and whose live line is on the screen. Never destroyed: a thread may call at any time.
 struct Screen {
@@ -135,6 +136,14 @@ Line liveLine(const ProgressReport& report, int width) {
   return line;
 }
 
+// Printable, and shorter than `width`.
+std::string statusLine(std::string text, int width) {
+  text.resize(std::min(text.size(), static_cast<std::size_t>(width) - 1));
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text;
+}
+
 int widthOf(std::FILE* stream) {
   winsize size{};
   if (ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUsualWidth;
@@ -208,24 +217,27 @@ Console::~Console() {
 
 // Without wrapping: a terminal that has just become narrower may tell its new width a moment later.
 std::string Console::liveText() const {
-  return fmt::format("\033[?7l{}{}\033[?7h", liveLine(*last_, widthOf(out_)).text(options_.colours), kClear);
+  const int width = widthOf(out_);
+  return fmt::format("\033[?7l{}{}\033[?7h",
+                     status_ ? statusLine(*status_, width) : liveLine(*last_, width).text(options_.colours),
+                     kClear);
 }
 
-// The message, and the live line below it again. One write where both go to the same place.
+// The message, and the live line below it again, unless it is a status. One write where both go to the same place.
 void Console::show(std::FILE* stream, const std::string& text) {
   if (!lineShown_) {
     writeWhole(stream, text + "\n");
     return;
   }
-  const std::string clear = fmt::format("\r{}\r", kClear);
-  const std::string again = fmt::format("{}\r", liveText());
+  const std::string again = status_ ? "" : liveText() + "\r";
   if (stream == out_) {
-    writeWhole(out_, fmt::format("{}{}\n{}", clear, text, again));
+    writeWhole(out_, fmt::format("{}{}\n{}", kAway, text, again));
   } else {
-    writeWhole(out_, clear);
+    writeWhole(out_, kAway);
     writeWhole(stream, text + "\n");
     writeWhole(out_, again);
   }
+  if (status_) forgetLine();
 }
 
 void Console::showProgressLine(const ProgressReport& report) {
@@ -240,26 +252,41 @@ void Console::progress(const ProgressReport& report) {
   const bool first = !last_;
   const bool last = report.targetStep > 0 && report.step == report.targetStep;
   last_ = report;
+  status_.reset();
   if (!options_.live) {
     if (first || last || report.logPoint) showProgressLine(report);
     return;
   }
   if (report.logPoint && options_.verbosity == Verbosity::Verbose) showProgressLine(report);
-  const Clock::time_point now = Clock::now();
-  if (lineShown_ && !last && now - drawn_ < kRedrawEvery) return;
-  // The old line is written over before what it had more is cleared: nothing flickers.
+  if (!lineShown_ || last || Clock::now() - drawn_ >= kRedrawEvery) draw();
+}
+
+void Console::status(const std::string& line) {
+  if (options_.verbosity == Verbosity::Quiet || !options_.live) return;
+  const std::lock_guard lock(screen().mutex);
+  if (lineShown_ && status_ == line) return;
+  status_ = line;
+  draw();
+}
+
+// These three with the screen's mutex. The old line is written over before what it had more is cleared: nothing flickers.
+void Console::draw() {
   writeWhole(out_, fmt::format("\r{}\r", liveText()));
-  drawn_ = now;
+  drawn_ = Clock::now();
   lineShown_ = true;
   screen().live = this;
 }
 
-// With the screen's mutex.
+void Console::forgetLine() {
+  lineShown_ = false;
+  status_.reset();
+  screen().live = nullptr;
+}
+
 void Console::end() {
   if (!lineShown_) return;
-  writeWhole(out_, fmt::format("\r{}\n", liveText()));
-  lineShown_ = false;
-  screen().live = nullptr;
+  writeWhole(out_, status_ ? kAway : fmt::format("\r{}\n", liveText()));
+  forgetLine();
 }
 
 void Console::endProgress() {

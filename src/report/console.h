@@ -81,6 +81,10 @@ class Console : public Screen {
   void progress(const ProgressReport& report) override;
   // The live line ends here, with the last report; later output starts below it.
   void endProgress() override;
+  // A live line of other words, for what has no steps; nothing where the output is no terminal. It is cut to the width, and
+  // the next message takes its place.
+  void status(const std::string& line);
+  bool live() const { return options_.live; }
 
   void detail(const std::string& line) override;  // Verbose
   void print(const std::string& line) override;   // not Quiet
@@ -93,12 +97,15 @@ class Console : public Screen {
   std::string liveText() const;
   void show(std::FILE* stream, const std::string& text);
   void showProgressLine(const ProgressReport& report);
+  void draw();
+  void forgetLine();
   void end();
 
   std::FILE* out_;
   std::FILE* err_;
   ConsoleOptions options_;
   std::optional<ProgressReport> last_;  // since the beginning or endProgress
+  std::optional<std::string> status_;   // what the live line says instead
   std::chrono::steady_clock::time_point drawn_;
   bool lineShown_ = false;
 };

@@ -244,6 +244,45 @@ TEST_F(ConsoleTest, WhoeverElseWritesCanEndTheLiveLineBefore) {
   endLiveLine();  // the console is gone
 }
 
+TEST_F(ConsoleTest, AStatusIsALiveLineUntilAMessageTakesItsPlace) {
+  {
+    Console console(out(), out(), kLive);
+    console.status("1 of 20 MB, and more words");
+    console.status("2 of\t20 MB");
+    const std::string before = written();
+    EXPECT_EQ(screenOf(before), "2 of?20 MB");
+    console.status("2 of\t20 MB");
+    EXPECT_EQ(written(), before) << "it is there already";
+    console.print("20 of 20 MB");
+    EXPECT_EQ(screenOf(written()), "20 of 20 MB\n") << "it is not there again";
+    console.status("unpacking");
+    console.warn("slow");
+    console.status("unpacking");
+    EXPECT_EQ(screenOf(written()), "20 of 20 MB\nwarning: slow\nunpacking");
+  }
+  EXPECT_EQ(screenOf(written()), "20 of 20 MB\nwarning: slow\n") << "it goes with its console";
+}
+
+TEST_F(ConsoleTest, AStatusAndReportsTakeTurns) {
+  {
+    Console console(out(), err(), kLive);
+    console.progress(kReport);
+    console.status("reading");
+    EXPECT_EQ(screenOf(written()), "reading");
+    endLiveLine();
+    EXPECT_EQ(screenOf(written()), "");
+    console.status("reading");
+    console.progress(last_);
+  }
+  EXPECT_EQ(screenOf(written()), kLastLine + "\n");
+}
+
+TEST_F(ConsoleTest, AStatusIsOnlyForTerminals) {
+  Console(out(), err(), {}).status("reading");
+  Console(out(), err(), {.live = true, .verbosity = Verbosity::Quiet}).status("reading");
+  EXPECT_EQ(written(), "");
+}
+
 TEST_F(ConsoleTest, ReportsInQuickSuccessionAreNotAllShownButTheLastOneIs) {
   {
     Console console(out(), err(), kLive);
@@ -379,6 +418,11 @@ TEST(ConsoleOnATerminal, FollowsItsWidth) {
     terminal.resize(columns);
     console.print("x");  // the line is drawn anew below it
     EXPECT_EQ(terminal.read(), "\r \033[J\rx\r\n" + drawn(progressText(kReport, columns)) + "\r");
+  }
+  for (const unsigned short columns : {5, 1, 8}) {
+    terminal.resize(columns);
+    console.status("1234567 " + std::to_string(columns));
+    EXPECT_EQ(terminal.read(), "\r" + drawn(std::string("1234567").substr(0, columns - 1U)) + "\r");
   }
 }
 

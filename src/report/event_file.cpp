@@ -20,6 +20,7 @@
 #include "base/atomic_file.h"
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/file_error.h"
 #include "base/record_file.h"
 #include "report/event.pb.h"
 
@@ -29,10 +30,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "events.out.tfevents.";
-
-[[noreturn]] void fail(std::string_view what, const fs::path& path, int error) {
-  throw IoError(fmt::format("Cannot {} {}: {}.", what, path.string(), systemMessage(error)));
-}
 
 double wallTime() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -77,10 +74,10 @@ class EventFiles::File {
       const std::int64_t seconds = secondsForName(folder);
       path_ = folder / fmt::format("{}{:010}.{}.{}", kPrefix, seconds, hostName(), ::getpid());
     } catch (const fs::filesystem_error& error) {
-      fail("use the folder", folder, error.code().value());
+      throwFileError("use the folder", folder, error.code().value());
     }
     descriptor_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
-    if (!descriptor_) fail("create", path_, errno);
+    if (!descriptor_) throwFileError("create", path_, errno);
     events::Event version;
     version.set_file_version("brain.Event:2");
     append(version);
@@ -106,7 +103,7 @@ class EventFiles::File {
       if (written <= 0) {
         const int error = written < 0 ? errno : ENOSPC;
         keepRest(rest.size());
-        fail("write", path_, error);
+        throwFileError("write", path_, error);
       }
       rest.remove_prefix(static_cast<std::size_t>(written));
     }

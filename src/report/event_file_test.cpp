@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/record_file.h"
 #include "base/test_directory.h"
+#include "base/test_error.h"
 #include "report/event.pb.h"
 
 namespace cohort {
@@ -237,12 +238,7 @@ TEST(EventFiles, ThatAreDamagedAreRefused) {
 TEST(EventFiles, TellOfAFolderThatCannotBe) {
   const TestDirectory directory;
   writeTestFile(directory / "events", "a file");
-  try {
-    const EventFiles files(directory / "events", 0);
-    ADD_FAILURE() << "no error";
-  } catch (const IoError& error) {
-    EXPECT_NE(std::string(error.what()).find("events/train"), std::string::npos) << error.what();
-  }
+  EXPECT_MENTIONS(errorOf<IoError>([&] { EventFiles(directory / "events", 0); }), "events/train");
 }
 
 // No file of this process may grow beyond a size: the same as a full disk to who writes.
@@ -275,12 +271,7 @@ TEST(EventFiles, TellOfAFullDiskAndLoseNothing) {
   }
   {
     const SizeLimit limit(fs::file_size(path) + 300);  // there is room for a record and a half
-    try {
-      files.flush();
-      ADD_FAILURE() << "no error";
-    } catch (const IoError& error) {
-      EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos) << error.what();
-    }
+    EXPECT_MENTIONS(errorOf<IoError>([&] { files.flush(); }), path.string());
   }
   const std::string contents = readWholeFile(path);
   RecordReader reader(contents, "");

@@ -14,6 +14,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file_error.h"
 
 namespace cohort {
 namespace {
@@ -147,8 +148,17 @@ std::string linesUpTo(const fs::path& path, const std::string& text, Step last) 
   return kept;
 }
 
-[[noreturn]] void fail(std::string_view what, const fs::path& path, int error) {
-  throw IoError(fmt::format("Cannot {} {}: {}.", what, path.string(), systemMessage(error)));
+// What lines of this step are about, but for training.
+std::set<std::string> evaluationsAt(const fs::path& path, const std::string& text, Step step) {
+  std::set<std::string> splits;
+  forEachLine(path, text, [&](std::string_view line, bool) {
+    const Json json = objectOf(line);
+    const auto kind = json.find("kind");
+    if (json["step"] == step && kind != json.end() && *kind != "train" && kind->is_string()) {
+      splits.insert(kind->get<std::string>());
+    }
+  });
+  return splits;
 }
 
 }  // namespace
@@ -166,9 +176,10 @@ MetricsFile::MetricsFile(const fs::path& path, Step resumeStep) : path_(path) {
     const std::string text = readWholeFile(path);
     const std::string kept = linesUpTo(path, text, resumeStep);
     if (kept != text) writeWholeFile(path, kept);
+    evaluated_ = evaluationsAt(path, kept, resumeStep);
   }
   descriptor_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!descriptor_) fail("open", path, errno);
+  if (!descriptor_) throwFileError("open", path, errno);
 }
 
 MetricsFile::~MetricsFile() {
@@ -192,8 +203,8 @@ void MetricsFile::flush() {
   while (!unwritten_.empty()) {
     const ssize_t written = ::write(descriptor_.get(), unwritten_.data(), unwritten_.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write", path_, errno);
-    if (written == 0) fail("write", path_, ENOSPC);
+    if (written < 0) throwFileError("write", path_, errno);
+    if (written == 0) throwFileError("write", path_, ENOSPC);
     unwritten_.erase(0, static_cast<std::size_t>(written));
   }
 }

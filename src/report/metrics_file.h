@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ class MetricsFile final : public RecordSink {
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
 
+  // An evaluation of `resumeStep` on this split ("test", "validation") was there.
+  bool hasEvaluation(const std::string& split) const { return evaluated_.contains(split); }
+
   using RecordSink::add;
   void add(const TrainPoint& point) override;
   void add(const EvaluationPoint& point) override;
@@ -40,6 +44,7 @@ class MetricsFile final : public RecordSink {
 
  private:
   std::filesystem::path path_;
+  std::set<std::string> evaluated_;
   Descriptor descriptor_;
   std::string unwritten_;
 };

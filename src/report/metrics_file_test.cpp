@@ -13,6 +13,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/test_directory.h"
+#include "base/test_error.h"
 
 namespace cohort {
 namespace {
@@ -34,14 +35,8 @@ EvaluationPoint evaluationPoint(Step step, const std::string& split = "test") {
   return {.step = step, .split = split, .loss = 0.3, .accuracy = 0.9, .top5 = 0.99, .samples = 10000};
 }
 
-// The message of the error, or "none".
 std::string readingFault(const std::filesystem::path& path) {
-  try {
-    readMetrics(path);
-    return "none";
-  } catch (const IoError& error) {
-    return error.what();
-  }
+  return errorOf<IoError>([&] { readMetrics(path); });
 }
 
 class MetricsFileTest : public testing::Test {
@@ -115,8 +110,8 @@ TEST_F(MetricsFileTest, WritesNumbersThatAreNotFiniteAsNull) {
     MetricsFile file(path_, 0);
     file.add(point);
   }
-  EXPECT_NE(contents().find(R"("loss":null,"accuracy":null,)"), std::string::npos);
-  EXPECT_NE(contents().find(R"("data_s":null,)"), std::string::npos);
+  EXPECT_MENTIONS(contents(), R"("loss":null,"accuracy":null,)");
+  EXPECT_MENTIONS(contents(), R"("data_s":null,)");
   EXPECT_TRUE(std::isnan(readMetrics(path_).training.at(0).loss));
 }
 
@@ -155,6 +150,24 @@ TEST_F(MetricsFileTest, DropsLaterStepsOfTheProcessBeforeAndKeepsOtherLinesByteF
   const Metrics metrics = readMetrics(path_);
   ASSERT_EQ(metrics.training.size(), 3u);
   EXPECT_EQ(metrics.training[2].step, 25);
+}
+
+TEST_F(MetricsFileTest, KnowsTheEvaluationsOfTheStepWhereItGoesOn) {
+  {
+    MetricsFile file(path_, 0);
+    EXPECT_FALSE(file.hasEvaluation("test"));
+    file.add(evaluationPoint(10));
+    file.add(trainPoint(20));
+    file.add(evaluationPoint(20, "validation"));
+    EXPECT_FALSE(file.hasEvaluation("validation")) << "written now, not found";
+  }
+  MetricsFile atTwenty(path_, 20);
+  EXPECT_TRUE(atTwenty.hasEvaluation("validation"));
+  EXPECT_FALSE(atTwenty.hasEvaluation("test"));
+  EXPECT_FALSE(atTwenty.hasEvaluation("train"));
+  MetricsFile atTen(path_, 10);
+  EXPECT_TRUE(atTen.hasEvaluation("test"));
+  EXPECT_FALSE(atTen.hasEvaluation("validation"));
 }
 
 TEST_F(MetricsFileTest, DropsATornLastLineAtEveryLength) {
@@ -198,7 +211,7 @@ TEST_F(MetricsFileTest, NamesTheFileAndTheLineOfWhatIsNoRecord) {
   const auto fault = [&](const std::string& line) {
     writeTestFile(path_, good + line + "\n" + good);
     std::string message = readingFault(path_);
-    EXPECT_NE(message.find("Line 2 of " + path_.string()), std::string::npos) << message;
+    EXPECT_MENTIONS(message, "Line 2 of " + path_.string());
     return message;
   };
   const auto without = [&](const std::string& from, const std::string& to) {
@@ -206,18 +219,15 @@ TEST_F(MetricsFileTest, NamesTheFileAndTheLineOfWhatIsNoRecord) {
     line.replace(line.find(from), from.size(), to);
     return line;
   };
-  EXPECT_NE(fault("").find("no JSON object"), std::string::npos);
-  EXPECT_NE(fault("{\"kind\":").find("no JSON object"), std::string::npos);
-  EXPECT_NE(fault("[1]").find("no JSON object"), std::string::npos);
-  EXPECT_NE(fault(without(R"("kind":"train",)", "")).find("\"kind\" is missing"), std::string::npos);
-  EXPECT_NE(fault(without(R"("train")", R"("trian")")).find("not train, test or validation"),
-            std::string::npos);
-  EXPECT_NE(fault(without(R"("loss":0.1,)", "")).find("\"loss\" is missing"), std::string::npos);
-  EXPECT_NE(fault(without(R"("loss":0.1)", R"("loss":"0.1")")).find("\"loss\" is no number"),
-            std::string::npos);
+  EXPECT_MENTIONS(fault(""), "no JSON object");
+  EXPECT_MENTIONS(fault("{\"kind\":"), "no JSON object");
+  EXPECT_MENTIONS(fault("[1]"), "no JSON object");
+  EXPECT_MENTIONS(fault(without(R"("kind":"train",)", "")), "\"kind\" is missing");
+  EXPECT_MENTIONS(fault(without(R"("train")", R"("trian")")), "not train, test or validation");
+  EXPECT_MENTIONS(fault(without(R"("loss":0.1,)", "")), "\"loss\" is missing");
+  EXPECT_MENTIONS(fault(without(R"("loss":0.1)", R"("loss":"0.1")")), "\"loss\" is no number");
   for (const char* step : {"1.5", "-1", "null", "18446744073709551615", "1e400"}) {
-    EXPECT_NE(fault(without(R"("step":1)", std::string(R"("step":)") + step)).find("Line 2"),
-              std::string::npos);
+    EXPECT_MENTIONS(fault(without(R"("step":1)", std::string(R"("step":)") + step)), "Line 2");
   }
 }
 

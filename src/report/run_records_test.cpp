@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/test_directory.h"
+#include "base/test_error.h"
 
 namespace cohort {
 namespace {
@@ -19,27 +20,16 @@ class RunRecordsTest : public testing::Test {
     writeTestFile(path / "config.yaml", config);
     return path;
   }
-  // The IoError's message, or "none".
   static std::string fault(const std::filesystem::path& path) {
-    try {
-      readRunRecords(path);
-      return "none";
-    } catch (const IoError& error) {
-      return error.what();
-    }
+    return errorOf<IoError>([&] { readRunRecords(path); });
   }
 
   TestDirectory folder_;
 };
 
 TEST_F(RunRecordsTest, RefusesAFolderThatIsNoJobDirectory) {
-  try {
-    readRunRecords(folder_.path());
-    FAIL() << "not refused";
-  } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find(folder_.path().string() + " is no job directory"),
-              std::string::npos);
-  }
+  EXPECT_MENTIONS(errorOf<UsageError>([&] { readRunRecords(folder_.path()); }),
+                  folder_.path().string() + " is no job directory");
   EXPECT_THROW(readRunRecords(folder_ / "nothing"), UsageError);
 }
 
@@ -102,31 +92,31 @@ TEST_F(RunRecordsTest, ReadTheSummaryAndTheLayers) {
 }
 
 TEST_F(RunRecordsTest, NameTheFileThatIsNotWhatItShouldBe) {
-  EXPECT_NE(fault(job("a", "network: [")).find("config.yaml:1:"), std::string::npos);
-  EXPECT_NE(fault(job("b", "- a\n- b\n")).find("config.yaml has no settings"), std::string::npos);
+  EXPECT_MENTIONS(fault(job("a", "network: [")), "config.yaml:1:");
+  EXPECT_MENTIONS(fault(job("b", "- a\n- b\n")), "config.yaml has no settings");
   const std::filesystem::path path = job("c");
   for (const char* text : {"", "{", "[]", "3"}) {
     writeTestFile(path / "summary.json", text);
-    EXPECT_NE(fault(path).find("summary.json"), std::string::npos) << text;
+    EXPECT_MENTIONS(fault(path), "summary.json") << text;
   }
   writeTestFile(path / "summary.json", R"({"step":"many"})");
-  EXPECT_NE(fault(path).find("\"step\" in " + (path / "summary.json").string()), std::string::npos);
+  EXPECT_MENTIONS(fault(path), "\"step\" in " + (path / "summary.json").string());
   writeTestFile(path / "summary.json", "{}");
   for (const char* text : {"", "{}", "[3]", R"([{"name":1}])", R"([{"parameters":"x"}])"}) {
     writeTestFile(path / "layers.json", text);
-    EXPECT_NE(fault(path).find("layers.json"), std::string::npos) << text;
+    EXPECT_MENTIONS(fault(path), "layers.json") << text;
   }
 }
 
 TEST_F(RunRecordsTest, RefuseConfigurationsThatHoldThemselvesOrGrowWithoutEnd) {
-  EXPECT_NE(fault(job("a", "optimizer: &a\n  optimizer: *a\n")).find("config.yaml"), std::string::npos);
-  EXPECT_NE(fault(job("b", "a: &a [x, *a]\n")).find("config.yaml"), std::string::npos);
+  EXPECT_MENTIONS(fault(job("a", "optimizer: &a\n  optimizer: *a\n")), "config.yaml");
+  EXPECT_MENTIONS(fault(job("b", "a: &a [x, *a]\n")), "config.yaml");
   std::string doubling = "a0: &a0 []\n";
   for (int i = 1; i < 31; ++i) doubling += fmt::format("a{0}: &a{0} [*a{1}, *a{1}]\n", i, i - 1);
-  EXPECT_NE(fault(job("c", doubling)).find("config.yaml"), std::string::npos);
+  EXPECT_MENTIONS(fault(job("c", doubling)), "config.yaml");
   std::string longer = "a: &a " + std::string(5000, 'x') + "\nb: [";
   for (int i = 0; i < 1000; ++i) longer += "*a, ";
-  EXPECT_NE(fault(job("d", longer + "]\n")).find("config.yaml"), std::string::npos);
+  EXPECT_MENTIONS(fault(job("d", longer + "]\n")), "config.yaml");
 }
 
 TEST_F(RunRecordsTest, OfSeveralRunsHaveDifferentNames) {

@@ -7,13 +7,11 @@
 #include <fstream>
 #include <thread>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
-#include "base/descriptor.h"
 #include "base/error.h"
+#include "base/file_lock.h"
 #include "launch/child_process.h"
 #include "study/results.h"
 #include "study/study_report.h"
@@ -62,12 +60,6 @@ class LengthEstimate {
   double lastShare_ = 0;
   double estimate_ = -1;
 };
-
-// Whether a process has this job directory: that of a study that was killed, until its checkpoint is written.
-bool isLocked(const fs::path& jobDirectory) {
-  const Descriptor lock(::open((jobDirectory / "lock").c_str(), O_RDWR | O_CLOEXEC));
-  return lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0;
-}
 
 class Runner {
  public:
@@ -144,10 +136,11 @@ void Runner::runOne(std::size_t index) {
                      records_[index].finished ? measuredText(study_, records_[index]) : "");
 }
 
-// False where the study is to stop.
+// A study that was killed may leave a run that has its job directory until its checkpoint is written. False where the study
+// is to stop.
 bool Runner::waitForLock(const fs::path& job) {
   bool told = false;
-  while (isLocked(job)) {
+  while (isLocked(job / "lock")) {
     if (stop_) return false;
     if (!told) observer_.runWaits(job);
     told = true;

@@ -9,6 +9,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/test_directory.h"
+#include "base/test_error.h"
 #include "launch/child_process.h"
 
 namespace cohort {
@@ -93,12 +94,7 @@ Study parse(const std::string& text) {
 }
 
 std::string refusal(const std::filesystem::path& path, const std::string& text) {
-  try {
-    const StudyDirectory directory(path, parse(text));
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
+  return errorOf<UsageError>([&] { StudyDirectory(path, parse(text)); });
 }
 
 TEST(StudyDirectory, IsForOneStudyAtATime) {
@@ -106,22 +102,23 @@ TEST(StudyDirectory, IsForOneStudyAtATime) {
   const Study study = parse("vary: {lr: [1, 2]}\n");
   const StudyDirectory first(folder / "a", study);
   EXPECT_THAT(refusal(folder / "a", "vary: {lr: [1, 2]}\n"), HasSubstr("another study is using"));
-  EXPECT_EQ(refusal(folder / "b", "vary: {lr: [1, 2]}\n"), "");
+  EXPECT_EQ(refusal(folder / "b", "vary: {lr: [1, 2]}\n"), "no error");
   EXPECT_EQ(readWholeFile(folder / "a/study.yaml"), study.text);
 }
 
 TEST(StudyDirectory, TakesAddedPointsAndNoOtherChange) {
   const TestDirectory folder;
   const auto path = folder / "s";
-  EXPECT_EQ(refusal(path, "settings: {seed: 1}\nvary: {lr: [1, 2]}\n"), "");
-  EXPECT_EQ(refusal(path, "settings: {seed: 1}\nvary: {lr: [1, 3, 2]}\nrepeat: 2\nmeasure: [loss]\n"), "");
+  EXPECT_EQ(refusal(path, "settings: {seed: 1}\nvary: {lr: [1, 2]}\n"), "no error");
+  EXPECT_EQ(refusal(path, "settings: {seed: 1}\nvary: {lr: [1, 3, 2]}\nrepeat: 2\nmeasure: [loss]\n"),
+            "no error");
   EXPECT_THAT(refusal(path, "settings: {seed: 1}\nvary: {lr: [1, 3]}\nrepeat: 2\n"),
               HasSubstr("s.yaml: lr=2 (is gone), lr=2_repeat=2 (is gone); only points may be added"));
   EXPECT_THAT(refusal(path, "settings: {seed: 5}\nvary: {lr: [1, 2, 3]}\nrepeat: 2\n"),
               HasSubstr("lr=1 (seed was 1 and is 5)"));
   EXPECT_THAT(refusal(path, "vary: {lr: [1, 2, 3]}\nrepeat: 2\n"), HasSubstr("(seed was 1 and is unset)"));
   EXPECT_THAT(refusal(path, "vary: {lr: [1, 2, 3]}\nrepeat: 2\n"), HasSubstr(" and 3 more;"));
-  EXPECT_EQ(refusal(path, "settings: {seed: 1}\nvary: {lr: [1, 2, 3]}\nrepeat: 2\n"), "")
+  EXPECT_EQ(refusal(path, "settings: {seed: 1}\nvary: {lr: [1, 2, 3]}\nrepeat: 2\n"), "no error")
       << "nothing was lost";
 }
 

@@ -4,13 +4,12 @@
 #include <map>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/file.h>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file_lock.h"
 #include "train/job_directory.h"
 
 namespace cohort {
@@ -90,13 +89,14 @@ StudyDirectory::StudyDirectory(fs::path path, const Study& study) : path_(std::m
   fs::create_directories(path_ / "runs", error);
   if (error)
     throw IoError(fmt::format("cannot make the study's folder {}: {}", path_.string(), error.message()));
-  lock_ = Descriptor(::open((path_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!lock_)
-    throw IoError(
-        fmt::format("cannot write in the study's folder {}: {}", path_.string(), systemMessage(errno)));
-  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+  lock_ = tryLock(path_ / "lock");
+  if (!lock_ && errno == EWOULDBLOCK) {
     throw UsageError(
         fmt::format("another study is using {}; wait for it, or give another --study-dir", path_.string()));
+  }
+  if (!lock_) {
+    throw IoError(
+        fmt::format("cannot write in the study's folder {}: {}", path_.string(), systemMessage(errno)));
   }
   const fs::path points = path_ / "points.json";
   if (fs::exists(points)) refuseChanges(storedRuns(points), study, path_);

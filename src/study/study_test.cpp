@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/test_directory.h"
+#include "base/test_error.h"
 #include "train/config_file.h"
 
 namespace cohort {
@@ -27,12 +28,7 @@ std::vector<std::string> names(const Study& study) {
 }
 
 std::string refusal(const std::string& text) {
-  try {
-    parse(text);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
+  return errorOf<UsageError>([&] { parse(text); });
 }
 
 TEST(Study, IsTheProductOfItsListsTheLastOneFastestAndThenTheRuns) {

@@ -10,6 +10,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/test_directory.h"
+#include "base/test_error.h"
 #include "train/safetensors.h"
 
 namespace cohort {
@@ -159,7 +160,7 @@ TEST_F(Checkpoint, ATruncatedOneIsReportedAndTheOneBeforeUsed) {
     TrainingState state = smallState();
     EXPECT_EQ(restoredStep(state), 2) << "of " << length << " bytes";
     ASSERT_EQ(reports_.size(), 1u);
-    EXPECT_NE(reports_[0].find("step-0000000003"), std::string::npos) << reports_[0];
+    EXPECT_MENTIONS(reports_[0], "step-0000000003");
   }
 }
 
@@ -278,12 +279,8 @@ TEST_F(Checkpoint, AForeignSafetensorsFileIsNone) {
     tensors.push_back({p.name, p.shape, state.weights.span().subspan(p.offset, p.size)});
   }
   writeSafetensors(directory_ / "foreign.safetensors", tensors, {{"format", "pt"}});
-  try {
-    restoreCheckpoint(directory_ / "foreign.safetensors", state);
-    FAIL() << "restored";
-  } catch (const IoError& error) {
-    EXPECT_NE(std::string(error.what()).find("no checkpoint of cohort"), std::string::npos) << error.what();
-  }
+  EXPECT_MENTIONS(errorOf<IoError>([&] { restoreCheckpoint(directory_ / "foreign.safetensors", state); }),
+                  "no checkpoint of cohort");
 }
 
 // --init-from: any file of that format, by name.
@@ -291,12 +288,7 @@ class InitializeFrom : public testing::Test {
  protected:
   void write(const std::vector<TensorToWrite>& tensors) const { writeSafetensors(path_, tensors, {}); }
   std::string error(TrainingState& state) const {
-    try {
-      initializeFrom(path_, state);
-    } catch (const UsageError& error) {
-      return error.what();
-    }
-    return "no error";
+    return errorOf<UsageError>([&] { initializeFrom(path_, state); });
   }
 
   std::vector<float> values_ = [] {
@@ -326,15 +318,14 @@ TEST_F(InitializeFrom, FillsTheWeightsByNameInAnyOrderAndIgnoresOthers) {
 TEST_F(InitializeFrom, AMissingNameIsNamed) {
   write({weight_, mean_});
   TrainingState state = smallState();
-  EXPECT_NE(error(state).find("no tensor called fc.bias"), std::string::npos) << error(state);
+  EXPECT_MENTIONS(error(state), "no tensor called fc.bias");
 }
 
 TEST_F(InitializeFrom, AnotherShapeIsNamedWithBoth) {
   bias_.shape = {1, 3};
   write({weight_, bias_, mean_});
   TrainingState state = smallState();
-  EXPECT_NE(error(state).find("fc.bias has shape [1, 3] there, but [3] in this network"), std::string::npos)
-      << error(state);
+  EXPECT_MENTIONS(error(state), "fc.bias has shape [1, 3] there, but [3] in this network");
 }
 
 TEST_F(InitializeFrom, AMissingFileIsAnIoError) {

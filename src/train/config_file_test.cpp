@@ -1,35 +1,23 @@
 #include "train/config_file.h"
 
-#include <functional>
 #include <random>
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "base/test_directory.h"
+#include "base/test_error.h"
 
 namespace cohort {
 namespace {
 
-std::string errorOf(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 std::string errorIn(const std::string& text) {
-  return errorOf([&] { settingsFromYaml(text, "f.yaml"); });
+  return errorOf<UsageError>([&] { settingsFromYaml(text, "f.yaml"); });
 }
 
 GivenSettings read(const std::string& text) {
   return settingsFromYaml(text, "f.yaml");
 }
-
-#define EXPECT_BEGINS(text, begin) EXPECT_EQ((text).substr(0, std::string(begin).size()), begin) << (text)
-#define EXPECT_MENTIONS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 TEST(ConfigFile, KeysAreTheNamesOfTheFlags) {
   const GivenSettings given = read("network: alexnet\nbatch_size: 32\nweight-decay: 5e-4\n");
@@ -186,20 +174,20 @@ TEST(ConfigFile, IsReadFromAFile) {
   writeTestFile(scratch / "run.yaml", "lr: 0.5\n");
   EXPECT_EQ(readConfigFile(scratch / "run.yaml").at("lr"), std::vector<std::string>{"0.5"});
   writeTestFile(scratch / "wrong.yaml", "lr: x\n");
-  EXPECT_BEGINS(errorOf([&] { readConfigFile(scratch / "wrong.yaml"); }),
+  EXPECT_BEGINS(errorOf<UsageError>([&] { readConfigFile(scratch / "wrong.yaml"); }),
                 (scratch / "wrong.yaml").string() + ":1:5: ");
 }
 
 TEST(ConfigFile, WhereNoneIsHasASentence) {
   const TestDirectory scratch;
-  EXPECT_MENTIONS(errorOf([&] { readConfigFile(scratch / "absent.yaml"); }), "absent.yaml");
-  EXPECT_MENTIONS(errorOf([&] { readConfigFile(scratch.path()); }), "is a folder");
+  EXPECT_MENTIONS(errorOf<UsageError>([&] { readConfigFile(scratch / "absent.yaml"); }), "absent.yaml");
+  EXPECT_MENTIONS(errorOf<UsageError>([&] { readConfigFile(scratch.path()); }), "is a folder");
   writeTestFile(scratch / "config.yaml", "lr: 1\n");
-  EXPECT_MENTIONS(errorOf([&] { readConfigFile(scratch.path()); }),
+  EXPECT_MENTIONS(errorOf<UsageError>([&] { readConfigFile(scratch.path()); }),
                   "give " + (scratch / "config.yaml").string());
-  EXPECT_MENTIONS(errorOf([&] { readConfigFile(scratch / "config.yaml/x"); }), "config.yaml/x");
-  EXPECT_MENTIONS(errorOf([&] { readConfigFile("/dev/zero"); }), "larger than");
-  EXPECT_MENTIONS(errorOf([&] { readConfigFile("/proc/self/mem"); }), "cannot be read");
+  EXPECT_MENTIONS(errorOf<UsageError>([&] { readConfigFile(scratch / "config.yaml/x"); }), "config.yaml/x");
+  EXPECT_MENTIONS(errorOf<UsageError>([&] { readConfigFile("/dev/zero"); }), "larger than");
+  EXPECT_MENTIONS(errorOf<UsageError>([&] { readConfigFile("/proc/self/mem"); }), "cannot be read");
 }
 
 TEST(ConfigFile, GivesEveryValueBackExactly) {
@@ -297,9 +285,9 @@ TEST(Overrides, NameSettingsAsFilesDo) {
 TEST(Overrides, ThatAreNoneAreRefused) {
   for (const char* wrong :
        {"", "lr", "=1", "lrr=1", "foo.lr=1", "optimizer.lrr=1", ".lr=1", "lr.=1", "lr=x"}) {
-    EXPECT_MENTIONS(errorOf([&] { settingsFromOverrides({wrong}); }), "-o") << wrong;
+    EXPECT_MENTIONS(errorOf<UsageError>([&] { settingsFromOverrides({wrong}); }), "-o") << wrong;
   }
-  EXPECT_MENTIONS(errorOf([] { settingsFromOverrides({"lrr=1"}); }), "did you mean 'lr'");
+  EXPECT_MENTIONS(errorOf<UsageError>([] { settingsFromOverrides({"lrr=1"}); }), "did you mean 'lr'");
 }
 
 }  // namespace

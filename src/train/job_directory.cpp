@@ -5,13 +5,12 @@
 #include <ctime>
 #include <thread>
 
-#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file_lock.h"
 
 namespace cohort {
 
@@ -37,8 +36,8 @@ JobDirectory::JobDirectory(fs::path path, Role role) : path_(std::move(path)) {
   if (role != Role::Member) lead();
   if (role == Role::Supervisor) return;
   const fs::path lock = path_ / kWorkersLock;
-  workersLock_ = Descriptor(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!workersLock_ || ::flock(workersLock_.get(), LOCK_SH | LOCK_NB) != 0) {
+  workersLock_ = tryLock(lock, Lock::Shared);
+  if (!workersLock_) {
     throw IoError(fmt::format("cannot lock {}: {}; the job directory must be one that all workers share",
                               lock.string(), systemMessage(errno)));
   }
@@ -50,15 +49,14 @@ void JobDirectory::lead() {
   fs::create_directories(checkpoints(), error);
   if (error)
     throw IoError(fmt::format("cannot make the job directory {}: {}", path_.string(), error.message()));
-  const fs::path lock = path_ / "lock";
-  lock_ = Descriptor(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  lock_ = tryLock(path_ / "lock");
+  if (!lock_ && errno == EWOULDBLOCK) {
+    throw UsageError(
+        fmt::format("another run is using {}; wait for it, or give another --job-dir", path_.string()));
+  }
   if (!lock_) {
     throw IoError(
         fmt::format("cannot write in the job directory {}: {}", path_.string(), systemMessage(errno)));
-  }
-  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    throw UsageError(
-        fmt::format("another run is using {}; wait for it, or give another --job-dir", path_.string()));
   }
   waitForWorkers();
   removeLeftovers();
@@ -67,10 +65,8 @@ void JobDirectory::lead() {
 // Workers whose leader was killed end within seconds.
 void JobDirectory::waitForWorkers() const {
   const fs::path lock = path_ / kWorkersLock;
-  const Descriptor workers(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!workers) throw IoError(fmt::format("cannot make {}: {}", lock.string(), systemMessage(errno)));
   const auto limit = std::chrono::steady_clock::now() + kSurvivorsLimit;
-  while (::flock(workers.get(), LOCK_EX | LOCK_NB) != 0) {
+  while (isLocked(lock)) {
     if (std::chrono::steady_clock::now() > limit) {
       throw UsageError(
           fmt::format("workers of an earlier run are still using {}; end them, or give another --job-dir",

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/test_directory.h"
+#include "base/test_error.h"
 
 namespace cohort {
 namespace {
@@ -34,14 +35,8 @@ TEST(JobDirectory, IsMadeWithAllItsParents) {
 TEST(JobDirectory, ASecondRunIsRefusedWhileTheFirstLives) {
   const TestDirectory scratch;
   auto first = std::make_unique<JobDirectory>(scratch / "job");
-  try {
-    const JobDirectory second(scratch / "job");
-    FAIL() << "both have it";
-  } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("another run is using " + (scratch / "job").string()),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_MENTIONS(errorOf<UsageError>([&] { JobDirectory{scratch / "job"}; }),
+                  "another run is using " + (scratch / "job").string());
   first.reset();
   EXPECT_NO_THROW(JobDirectory{scratch / "job"});
 }
@@ -50,12 +45,7 @@ TEST(JobDirectory, WhereNoFolderCanBeIsAnIoErrorThatNamesIt) {
   const TestDirectory scratch;
   writeTestFile(scratch / "file", "in the way");
   const fs::path path = scratch / "file/job";
-  try {
-    const JobDirectory job(path);
-    FAIL() << "made a folder in a file";
-  } catch (const IoError& error) {
-    EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos) << error.what();
-  }
+  EXPECT_MENTIONS(errorOf<IoError>([&] { JobDirectory{path}; }), path.string());
   EXPECT_EQ(storedConfig(path), std::nullopt);
 }
 

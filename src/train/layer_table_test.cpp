@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/test_error.h"
 #include "graph/model_builder.h"
 
 namespace cohort {
@@ -99,12 +100,9 @@ TEST(LayerTable, RefusesFilesThatAreSomethingElse) {
   wrong[0]["output"] = {1, 2};
   for (const std::string& text : {std::string(), std::string("{}"), std::string("[1]"), std::string("[{]"),
                                   lacking.dump(), wrong.dump()}) {
-    try {
-      layersFromJson(text, "runs/a/layers.json");
-      ADD_FAILURE() << "accepted: " << text;
-    } catch (const IoError& error) {
-      EXPECT_NE(std::string(error.what()).find("runs/a/layers.json"), std::string::npos) << error.what();
-    }
+    EXPECT_MENTIONS(errorOf<IoError>([&] { layersFromJson(text, "runs/a/layers.json"); }),
+                    "runs/a/layers.json")
+        << text;
   }
 }
 

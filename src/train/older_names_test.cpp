@@ -1,24 +1,15 @@
 #include "train/older_names.h"
 
-#include <functional>
 #include <set>
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/test_error.h"
 #include "train/config_file.h"
 
 namespace cohort {
 namespace {
-
-std::string errorOf(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 // As flags: what they give, and what they say.
 struct Outcome {
@@ -37,8 +28,6 @@ Outcome translate(const std::vector<std::pair<std::string, std::string>>& flags,
 RunConfig resolve(const std::string& yaml, const std::optional<std::string>& stored = std::nullopt) {
   return resolveConfig(builtinNetworks(), stored, settingsFromYaml(yaml, "old.yaml"));
 }
-
-#define EXPECT_MENTIONS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 TEST(OlderNames, NeverHideASetting) {
   std::set<std::string_view> names;
@@ -123,7 +112,7 @@ TEST(OlderNames, WhatIsNotHereIsRefusedWithASentence) {
                {"dir-head", "/x", "--dir-head /x needs prepared files"},
                {"lr-step", "often", "An epoch of the schedule"}};
   for (const auto& c : cases) {
-    const std::string error = errorOf([&] { translate({{c.name, c.value}}); });
+    const std::string error = errorOf<UsageError>([&] { translate({{c.name, c.value}}); });
     EXPECT_EQ(error.substr(0, std::string(c.sentence).size()), c.sentence) << error;
   }
 }
@@ -140,30 +129,30 @@ TEST(OlderNames, WhatChangesNothingIsSaid) {
 
 TEST(OlderNames, TwoNamesForOneSettingMustAgree) {
   EXPECT_EQ(translate({{"work-dir", "a"}, {"model-dir", "a"}}).given, (GivenSettings{{"job-dir", {"a"}}}));
-  EXPECT_EQ(errorOf([] {
+  EXPECT_EQ(errorOf<UsageError>([] {
               translate({{"work-dir", "a"}, {"model-dir", "b"}});
             }),
             "--model-dir b is job-dir b here, but that is a already; give one of them");
-  EXPECT_MENTIONS(errorOf([] {
+  EXPECT_MENTIONS(errorOf<UsageError>([] {
                     translate({{"num-layers", "8"}}, {{"network", {"alexnet"}}});
                   }),
                   "alexnet already");
-  EXPECT_MENTIONS(errorOf([] {
+  EXPECT_MENTIONS(errorOf<UsageError>([] {
                     translate({{"input-width", "227"}, {"input-height", "224"}});
                   }),
                   "227 already");
-  EXPECT_MENTIONS(errorOf([] {
+  EXPECT_MENTIONS(errorOf<UsageError>([] {
                     translate({{"use-momentum", "no"}, {"use-nesterov-momentum", "yes"}});
                   }),
                   "needs use_momentum");
   EXPECT_EQ(
       translate({{"use-momentum", "yes"}, {"use-nesterov-momentum", "yes"}}).given.at("optimizer").back(),
       "nesterov");
-  EXPECT_MENTIONS(errorOf([] {
+  EXPECT_MENTIONS(errorOf<UsageError>([] {
                     translate({{"rand-crop", "yes"}}, {{"transforms", {"flip"}}});
                   }),
                   "given too");
-  EXPECT_MENTIONS(errorOf([] {
+  EXPECT_MENTIONS(errorOf<UsageError>([] {
                     translate({{"print-info-every", "5120"}}, {{"log-every", {"3"}}});
                   }),
                   "given too");
@@ -176,11 +165,11 @@ TEST(OlderNames, SomeWaitForTheNetworkAndTheBatch) {
   EXPECT_EQ(resolve("name: alexnet\nrand_crop: False\n").transforms, "resize:256,center-crop:227");
   EXPECT_EQ(resolve("num_layers: 20\nbatch_norm_decay: 0.997\nbatch_norm_epsilon: 1e-5\n").network,
             "resnet20");
-  EXPECT_MENTIONS(errorOf([] { resolve("num_layers: 20\nbatch_norm_decay: 0.9\n"); }),
+  EXPECT_MENTIONS(errorOf<UsageError>([] { resolve("num_layers: 20\nbatch_norm_decay: 0.9\n"); }),
                   "old.yaml:2:1: batch_norm_decay 0.9 is not possible yet: it is 0.997 in resnet20");
-  EXPECT_MENTIONS(errorOf([] { resolve("network: alexnet\nbatch_norm_epsilon: 1e-5\n"); }),
+  EXPECT_MENTIONS(errorOf<UsageError>([] { resolve("network: alexnet\nbatch_norm_epsilon: 1e-5\n"); }),
                   "alexnet has no batch normalisation");
-  EXPECT_MENTIONS(errorOf([] { resolve("batch_norm_epsilon: x\n"); }), "is no number");
+  EXPECT_MENTIONS(errorOf<UsageError>([] { resolve("batch_norm_epsilon: x\n"); }), "is no number");
 }
 
 TEST(OlderNames, AFlagAboveAFileReplacesWhatTheFileSaid) {
@@ -240,8 +229,10 @@ TEST(OlderNames, ANewRunIsNotBegunWhereOneIs) {
   const std::string stored = toYaml(resolve("seed: 1"));
   EXPECT_NO_THROW(resolve("resume_train: True", stored));
   EXPECT_NO_THROW(resolve("resume_train: False"));
-  EXPECT_MENTIONS(errorOf([&] { resolve("resume_train: False", stored); }), "resume_train is false");
-  EXPECT_MENTIONS(errorOf([] { resolve("resume_train: True\nload_epoch: 3"); }), "newest checkpoint");
+  EXPECT_MENTIONS(errorOf<UsageError>([&] { resolve("resume_train: False", stored); }),
+                  "resume_train is false");
+  EXPECT_MENTIONS(errorOf<UsageError>([] { resolve("resume_train: True\nload_epoch: 3"); }),
+                  "newest checkpoint");
 }
 
 TEST(OlderNames, FakeDataIsSynthetic) {
@@ -251,7 +242,7 @@ TEST(OlderNames, FakeDataIsSynthetic) {
 
 TEST(OlderNames, PlacesInACloudAreRefused) {
   for (const char* text : {"gs://bucket", "s3://bucket/x", "data-dir=gs://b", "hdfs://n/x"}) {
-    EXPECT_MENTIONS(errorOf([&] { refuseRemotePath(text); }), text);
+    EXPECT_MENTIONS(errorOf<UsageError>([&] { refuseRemotePath(text); }), text);
   }
   for (const char* text : {"", "/data/gs:/x", "gs", "folder"}) EXPECT_NO_THROW(refuseRemotePath(text));
 }

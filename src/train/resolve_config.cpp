@@ -98,6 +98,14 @@ void forgetImages(RunConfig& config, const Recipe& recipe) {
   if (config.normalize == recipe.normalize) config.normalize.clear();
 }
 
+// Images have the number of classes that they have: 0 leaves it open until they are opened. A number that somebody gives is
+// kept, and compared with theirs then.
+bool leavesClassesOpen(const RunConfig& config, const GivenSettings& stored,
+                       std::span<const GivenSettings> layers) {
+  const auto gives = [](const GivenSettings& layer) { return layer.contains("classes"); };
+  return config.dataset != "synthetic" && !gives(stored) && std::ranges::none_of(layers, gives);
+}
+
 // Grains for another batch than the one they were chosen with: as many for a smaller one, grains of the same size for a
 // larger one (they are as fast as kernels get, and more of them let more cores and workers share the step); the largest
 // number up to that which divides the batch.
@@ -155,11 +163,12 @@ RunConfig resolveLayers(const NetworkRegistry& networks, const std::optional<std
   requireSizes(config);
   applyLayer(config, cut, below);
   config.grains = grainsFor(config.batchSize, cut);
-  const RunConfig before = config;
+  RunConfig before = config;
   for (const GivenSettings& layer : layers) applyLayer(config, cut, layer);
   config.grains = grainsFor(config.batchSize, cut);
   applyOlderNames(layers, network, stored.has_value(), config);
   forgetImages(config, network.recipe);
+  if (leavesClassesOpen(config, below, layers)) before.classes = config.classes = 0;
   if (stored) refuseChanges(before, config);
   requireDivision(config);
   return config;

@@ -133,6 +133,7 @@ class Run {
   EvaluationPoint evaluate();
   void openRecords();
   void record(const auto& point);
+  void flushRecords();
   bool logPointAfter(Step step) const { return step % logInterval_ == 0 || step == target_; }
   void report(const LossSum& sums);
   void logPoint();
@@ -176,6 +177,7 @@ class Run {
   std::unique_ptr<SliceGather> gatherGradients_;
   FloatBuffer gradients_;  // the sums of the last step before a log point, where distributions are recorded
   std::vector<std::unique_ptr<RecordSink>> sinks_;
+  bool evaluationRecorded_ = false;  // of startStep_
   RunSummary summary_;
 };
 
@@ -248,7 +250,9 @@ void Run::openRecords() {
     gatherGradients_ = std::make_unique<SliceGather>(workers_, plan_, gradients_.span(), kGradientsTag);
   }
   if (!workers_.isFirst()) return;
-  sinks_.push_back(std::make_unique<MetricsFile>(job_.path() / "metrics.jsonl", startStep_));
+  auto metrics = std::make_unique<MetricsFile>(job_.path() / "metrics.jsonl", startStep_);
+  evaluationRecorded_ = metrics->hasEvaluation(config_.evalOn);
+  sinks_.push_back(std::move(metrics));
   sinks_.push_back(std::make_unique<EventFiles>(job_.path() / "events", startStep_));
 }
 
@@ -280,11 +284,12 @@ RunSummary Run::train(const StopFlag& stop) {
     loop(stop);
   }
   place_.activity.enter(Activity::Phase::Ending);
+  flushRecords();
   if (state_.step != lastCheckpoint_) checkpoints_.saveNow(state_, configText_);
   lastCheckpoint_ = state_.step;
   checkpoints_.wait();
   if (!summary_.interrupted) evaluate();
-  for (const auto& sink : sinks_) sink->flush();
+  flushRecords();
   RunSummary summary = summarize();
   if (!workers_.isFirst()) return summary;
   if (trainer_) job_.writeLayers(toJson(model_.layers()));
@@ -346,8 +351,7 @@ bool Run::checkpointDue(Wishes wished) const {
 
 void Run::checkpoint() {
   const Clock::time_point start = Clock::now();
-  // A process that resumes at this step records no earlier point again.
-  for (const auto& sink : sinks_) sink->flush();
+  flushRecords();
   checkpoints_.save(state_, configText_);
   lastCheckpoint_ = state_.step;
   lastCheckpointTime_ = Clock::now();
@@ -398,7 +402,8 @@ EvaluationPoint Run::evaluate() {
                         .accuracy = evaluation_->accuracy(),
                         .top5 = evaluation_->top5Accuracy(),
                         .samples = evaluation_->samples};
-  record(point);
+  // Where the run was finished before, its last evaluation is in the records already.
+  if (state_.step != startStep_ || !evaluationRecorded_) record(point);
   return point;
 }
 
@@ -409,6 +414,11 @@ void Run::record(const auto& point) {
 // A worker without a slice of a very small network has no shard to ask.
 double Run::learningRate(Step step) const {
   return config_.learningRate * schedule_.factor(step);
+}
+
+// Before every checkpoint: a process that resumes there records no earlier point again.
+void Run::flushRecords() {
+  for (const auto& sink : sinks_) sink->flush();
 }
 
 StepLog::Totals Run::totals() const {
@@ -431,7 +441,7 @@ void Run::logPoint() {
   const TrainPoint point = log_.take(state_.step, epoch, learningRate(state_.step - 1), totals());
   record(point);
   if (config_.histograms) recordDistributions();
-  for (const auto& sink : sinks_) sink->flush();
+  flushRecords();
   observer_.logged(point);
 }
 

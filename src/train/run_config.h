@@ -27,7 +27,7 @@ struct RunConfig {
   std::string dataDir;
   std::int64_t imageSize = 0;
   std::int64_t channels = 0;
-  std::int64_t classes = 0;
+  std::int64_t classes = 0;  // 0: the dataset's own
   std::int64_t samples = 0;
   std::int64_t testSamples = 0;
   std::string transforms;
@@ -98,7 +98,7 @@ void visitSettings(Config& c, Visit&& visit) {
   visit(Setting{"data-dir", group, "DIR", "where the dataset's files are"}, c.dataDir);
   visit(Setting{"image-size", group, "S", "height and width of the images", true}, c.imageSize);
   visit(Setting{"channels", group, "N", "colour channels of synthetic images", true}, c.channels);
-  visit(Setting{"classes", group, "N", "classes of synthetic data", true}, c.classes);
+  visit(Setting{"classes", group, "N", "classes of synthetic data (images have their own)", true}, c.classes);
   visit(Setting{"samples", group, "N", "training samples of synthetic data", true}, c.samples);
   visit(Setting{"test-samples", group, "N", "test samples of synthetic data"}, c.testSamples);
   visit(Setting{"transforms", group, "LIST", "resize:S, random-crop:S, pad-crop:P, flip ...; docs/data.md",

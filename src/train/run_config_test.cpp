@@ -1,10 +1,9 @@
 #include "train/run_config.h"
 
-#include <functional>
-
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/test_error.h"
 #include "data/dataset.h"
 #include "train/config_file.h"
 
@@ -15,21 +14,10 @@ RunConfig resolve(const GivenSettings& given, const std::optional<std::string>& 
   return resolveConfig(builtinNetworks(), stored, given);
 }
 
-std::string usageErrorOf(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 std::string usageErrorOf(const GivenSettings& given,
                          const std::optional<std::string>& stored = std::nullopt) {
-  return usageErrorOf([&] { resolve(given, stored); });
+  return errorOf<UsageError>([&] { resolve(given, stored); });
 }
-
-#define EXPECT_MENTIONS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 TEST(RunConfig, WithoutSettingsIsTheDefaultNetworksRecipe) {
   const RunConfig config = resolve({});
@@ -59,8 +47,16 @@ TEST(RunConfig, TheLastOfARepeatedSettingCountsAndListsKeepAll) {
   EXPECT_EQ(config.paramRules, (std::vector<std::string>{"bias:lr=2", "fc1:decay=0"}));
 }
 
+TEST(RunConfig, ClassesStayOpenForImagesUnlessSomebodyGivesThem) {
+  EXPECT_EQ(resolve({}).classes, 0);
+  EXPECT_EQ(resolve({{"classes", {"10"}}}).classes, 10);
+  EXPECT_EQ(resolve({{"dataset", {"synthetic"}}}).classes, 10) << "the recipe's";
+  EXPECT_EQ(resolve({}, "classes: 7\n").classes, 7) << "stored";
+  EXPECT_EQ(resolve({}, "train-steps: 7\n").classes, 0);
+}
+
 TEST(RunConfig, AChangeOfADefiningSettingIsRefusedWithTheDifference) {
-  const std::string stored = toYaml(resolve({}));
+  const std::string stored = toYaml(resolve({{"classes", {"10"}}}));
   const struct {
     const char *name, *value, *before;
   } changes[] = {{"network", "mnist-fc", "mnist-cnn"},
@@ -261,7 +257,7 @@ TEST(Layers, AWholeConfigurationMeansTheSameRunInANewJobDirectory) {
 TEST(Layers, OfAStoredRunCannotChangeWhatDefinesIt) {
   const std::string stored = toYaml(resolve({{"seed", {"3"}}}));
   EXPECT_EQ(resolveAll({{{"seed", {"4"}}}, {{"seed", {"3"}}}}, stored).seed, 3U);
-  EXPECT_MENTIONS(usageErrorOf([&] {
+  EXPECT_MENTIONS(errorOf<UsageError>([&] {
                     resolveAll({{{"seed", {"3"}}}, {{"seed", {"4"}}}}, stored);
                   }),
                   "--seed 3, not 4");
@@ -271,7 +267,7 @@ TEST(RunConfig, ARecipeWithoutSizesIsRefused) {
   NetworkRegistry networks;
   networks.add(
       {.name = "mine", .recipe = {.batchSize = 0}, .build = builtinNetworks().find("mnist-fc").build});
-  EXPECT_MENTIONS(usageErrorOf([&] {
+  EXPECT_MENTIONS(errorOf<UsageError>([&] {
                     resolveConfig(networks, std::nullopt, {{"network", {"mine"}}});
                   }),
                   "recipe of mine");
@@ -330,7 +326,8 @@ TEST(RunConfig, DurationsHaveUnits) {
   EXPECT_EQ(parseDuration("2h", "--x"), 7200);
   EXPECT_EQ(parseDuration("1.5", "--x"), 1.5);
   for (const char* wrong : {"", "s", "-1s", "1d", "1 s", "infs", "nan", "1s1"}) {
-    EXPECT_MENTIONS(usageErrorOf([&] { parseDuration(wrong, "--x"); }), "--x") << " for '" << wrong << "'";
+    EXPECT_MENTIONS(errorOf<UsageError>([&] { parseDuration(wrong, "--x"); }), "--x")
+        << " for '" << wrong << "'";
   }
 }
 
@@ -341,7 +338,7 @@ TEST(RunConfig, CheckpointsComeByStepsOrByTime) {
   EXPECT_EQ(parseCheckpointInterval("600s").steps, 0);
   EXPECT_EQ(parseCheckpointInterval("0").steps, 0);
   for (const char* wrong : {"", "-1", "often", "1.5", "-3s"}) {
-    EXPECT_MENTIONS(usageErrorOf([&] { parseCheckpointInterval(wrong); }), "--checkpoint-every")
+    EXPECT_MENTIONS(errorOf<UsageError>([&] { parseCheckpointInterval(wrong); }), "--checkpoint-every")
         << " for '" << wrong << "'";
   }
 }

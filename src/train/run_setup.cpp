@@ -35,10 +35,17 @@ std::unique_ptr<DataSource> openSource(const RunContext& context, const RunConfi
   return context.datasets.find(config.dataset).open(options);
 }
 
-void takeSizes(const Dataset& dataset, RunConfig& config) {
+void takeShape(const Dataset& dataset, RunConfig& config) {
   config.channels = dataset.shape().channels;
   config.imageSize = dataset.shape().height;
-  config.classes = dataset.classes();
+}
+
+void takeClasses(const Dataset& dataset, RunConfig& config) {
+  if (config.classes == 0) config.classes = dataset.classes();
+  if (config.classes == dataset.classes()) return;
+  throw UsageError(
+      fmt::format("{0} has {1} classes, but {2} are asked for; give --classes {1}, or leave it out",
+                  config.dataset, dataset.classes(), config.classes));
 }
 
 // 1, 2, 5, 10, 20, 50, … : the smallest from `least` on.
@@ -64,7 +71,8 @@ RunData openData(const RunContext& context, RunConfig& config) {
   if (evaluated == Split::Train) throw UsageError("--eval-on is test or validation, not 'train'");
   const auto source = openSource(context, config, datasetOptions(context, config));
   RunData data{.train = source->open(Split::Train), .evaluation = source->open(evaluated)};
-  takeSizes(*data.train, config);
+  takeShape(*data.train, config);
+  takeClasses(*data.train, config);
   if (data.evaluation->shape() != data.train->shape() || data.evaluation->classes() > data.train->classes()) {
     throw UsageError(fmt::format("the {} images of {} do not have the training images' size and classes",
                                  config.evalOn, config.dataset));
@@ -76,7 +84,12 @@ std::unique_ptr<Dataset> openForEvaluation(const RunContext& context, RunConfig&
   DatasetOptions options = datasetOptions(context, config);
   options.augment = false;
   std::unique_ptr<Dataset> dataset = openSource(context, config, options)->open(split);
-  takeSizes(*dataset, config);
+  takeShape(*dataset, config);
+  // The network keeps the classes that it was trained with. Where a format counts labels, other splits may have fewer.
+  if (dataset->classes() > config.classes) {
+    throw UsageError(fmt::format("these images of {} have {} classes, but the run was trained with {}",
+                                 config.dataset, dataset->classes(), config.classes));
+  }
   return dataset;
 }
 

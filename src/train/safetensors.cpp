@@ -16,6 +16,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file_error.h"
 
 namespace cohort {
 namespace {
@@ -208,9 +209,7 @@ void writeSafetensors(const std::filesystem::path& path, std::span<const TensorT
 
 SafetensorsReader::SafetensorsReader(std::filesystem::path path) : path_(std::move(path)) {
   descriptor_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!descriptor_) {
-    throw IoError(fmt::format("Cannot open {}: {}.", path_.string(), systemMessage(errno)));
-  }
+  if (!descriptor_) throwFileError("open", path_, errno);
   struct stat status {};
   if (::fstat(descriptor_.get(), &status) != 0 || !S_ISREG(status.st_mode))
     refuse(path_, "it is not a regular file");
@@ -249,7 +248,7 @@ void SafetensorsReader::readAt(std::uint64_t offset, std::span<std::byte> bytes)
   while (!bytes.empty()) {
     const ssize_t got = ::pread(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw IoError(fmt::format("Cannot read {}: {}.", path_.string(), systemMessage(errno)));
+    if (got < 0) throwFileError("read", path_, errno);
     if (got == 0) throw IoError(fmt::format("{} became shorter while it was read.", path_.string()));
     bytes = bytes.subspan(static_cast<std::size_t>(got));
     offset += static_cast<std::uint64_t>(got);

@@ -1,0 +1,74 @@
+"""For the tests that drive the built program: where it is, a folder for each test, processes and terminals.
+
+The file of a test is called with the program as its first argument, and imports this one from its own folder.
+"""
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import unittest
+from pathlib import Path
+
+PROGRAM = str(Path(sys.argv.pop(1)).resolve())
+LIMIT = 120  # seconds that nothing here takes
+
+
+class ProgramTest(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="cohort-test-")
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+
+    def run_program(self, *arguments, code=0, **options):
+        """From its start to its end, which must be this exit code."""
+        done = subprocess.run([PROGRAM, *map(str, arguments)], **{
+            "cwd": self.folder, "stdin": None if "input" in options else subprocess.DEVNULL, "capture_output": True,
+            "text": True, "timeout": LIMIT, "check": False, **options})
+        self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        self.assertNotIn("internal error", done.stderr)
+        return done
+
+    def start_program(self, *arguments, **options):
+        """Goes on while the test does, and is ended with it."""
+        process = subprocess.Popen([PROGRAM, *map(str, arguments)], cwd=self.folder, stdin=subprocess.DEVNULL, **options)
+        self.addCleanup(self.end, process)
+        return process
+
+    @staticmethod
+    def end(process):
+        process.kill()
+        process.communicate()
+
+    def run_on_terminal(self, *arguments, columns, environment=None):
+        """What the live line of a terminal of this width was, time by time, and the lines that stay on the screen."""
+        ours, theirs = pty.openpty()
+        self.addCleanup(os.close, ours)
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        process = self.start_program(*arguments, stdout=theirs,
+                                     env={**(environment or os.environ), "TERM": "xterm", "NO_COLOR": "1"})
+        os.close(theirs)
+        output = b""
+        with contextlib.suppress(OSError):  # the other side is closed
+            while select.select([ours], [], [], LIMIT)[0] and (part := os.read(ours, 65536)):
+                output += part
+        self.assertEqual(process.wait(LIMIT), 0)
+        text = output.decode().replace("\r\n", "\n")
+        live = re.findall(r"\r\x1b\[\?7l([^\r\n\x1b]*) \x1b\[J\x1b\[\?7h", text)
+        # What follows the last carriage return in each line.
+        shown = [re.sub(r"\x1b\[[?\d]*[A-Za-z]", "", line).split("\r")[-1] for line in text.split("\n")]
+        return live, shown
+
+    def wait_for(self, condition):
+        give_up = time.monotonic() + LIMIT
+        while not condition():
+            self.assertLess(time.monotonic(), give_up, "it never happened")
+            time.sleep(0.005)
