@@ -36,7 +36,7 @@ GivenSettings recording(const std::string& network) {
 
 // The weights of a checkpoint, without what is not learnt by descent.
 Values weightsAt(const fs::path& job, Step step) {
-  for (const CheckpointFile& file : CheckpointStore(job / "checkpoints", 20).list()) {
+  for (const CheckpointFile& file : listCheckpoints(job / "checkpoints")) {
     if (file.step != step) continue;
     const SafetensorsReader reader(file.path);
     Values weights;

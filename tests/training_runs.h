@@ -43,7 +43,10 @@ inline RunSummary train(const RunContext& context, const std::filesystem::path& 
                         const GivenSettings& given, Recorder& recorder) {
   const RunConfig config = resolveConfig(context.networks, storedConfig(jobPath), given);
   const JobDirectory job(jobPath);
-  return runTraining(context, config, job, recorder.stop, std::chrono::steady_clock::now(), recorder);
+  Communicator alone;
+  Activity activity;
+  return runTraining(context, config, job, recorder.stop, std::chrono::steady_clock::now(), recorder,
+                     {.workers = alone, .activity = activity});
 }
 
 inline RunSummary train(const std::filesystem::path& jobPath, const GivenSettings& given,
@@ -64,7 +67,7 @@ inline EvaluationResult evaluate(const std::filesystem::path& jobPath, int threa
 
 inline std::vector<Step> checkpointSteps(const std::filesystem::path& jobPath) {
   std::vector<Step> steps;
-  for (const CheckpointFile& file : CheckpointStore(jobPath / "checkpoints", 1).list()) {
+  for (const CheckpointFile& file : listCheckpoints(jobPath / "checkpoints")) {
     steps.push_back(file.step);
   }
   return steps;

@@ -216,7 +216,7 @@ TEST_F(Training, ADamagedCheckpointCostsOnlyTheStepsSinceTheOneBefore) {
   const RunSummary calm = train(scratch_ / "calm", cnn_);
   train(job_, with(cnn_, {{"train-steps", {"8"}}, {"checkpoint-every", {"3"}}}));
   ASSERT_EQ(checkpointSteps(job_), (std::vector<Step>{3, 6, 8}));
-  fs::resize_file(CheckpointStore(job_ / "checkpoints", 3).list().back().path, 1000);
+  fs::resize_file(listCheckpoints(job_ / "checkpoints").back().path, 1000);
   Recorder recorder;
   const RunSummary resumed = train(job_, cnn_, recorder);
   EXPECT_EQ(resumed.startStep, 6);
@@ -227,7 +227,7 @@ TEST_F(Training, ADamagedCheckpointCostsOnlyTheStepsSinceTheOneBefore) {
 
 TEST_F(Training, DoesNotStartAgainOverDamagedCheckpoints) {
   train(job_, with(cnn_, {{"train-steps", {"2"}}}));
-  for (const CheckpointFile& file : CheckpointStore(job_ / "checkpoints", 3).list()) {
+  for (const CheckpointFile& file : listCheckpoints(job_ / "checkpoints")) {
     writeTestFile(file.path, "damaged");
   }
   EXPECT_THROW(train(job_, cnn_), IoError);

@@ -148,10 +148,13 @@ struct Request {
   RunConfig config{};
 };
 
-Request requestOf(const RunContext& context, const TrainArguments& arguments) {
+// `workers`: as many as there are, whatever the settings say; 0 where those decide.
+Request requestOf(const RunContext& context, const TrainArguments& arguments, int workers = 0) {
   Request request{.directory = jobDirectoryOf(arguments.layers)};
   const auto stored = request.directory.empty() ? std::nullopt : storedConfig(request.directory);
-  request.config = resolveLayers(context.networks, stored, arguments.layers);
+  std::vector<GivenSettings> layers = arguments.layers;
+  if (workers > 0) layers.push_back({{"workers", {std::to_string(workers)}}});
+  request.config = resolveLayers(context.networks, stored, layers);
   return request;
 }
 
@@ -161,8 +164,7 @@ int trainAsWorker(const RunContext& context, const TrainArguments& arguments, co
   Communicator& workers = place.workers;
   const StopFlag& stop = stopOnSignals();
   const Channel channel(workers, 0);
-  Request request = requestOf(context, arguments);
-  request.config.workers = workers.size();
+  Request request = requestOf(context, arguments, workers.size());
   std::optional<JobDirectory> job;
   if (workers.isFirst()) {
     for (const std::string& note : arguments.notes) screen.print("note: " + note);

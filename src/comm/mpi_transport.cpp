@@ -2,9 +2,12 @@
 
 #include <climits>
 #include <cstdlib>
+#include <fstream>
+#include <set>
 
 #include <fmt/format.h>
 #include <mpi.h>
+#include <unistd.h>
 
 #include "base/error.h"
 
@@ -81,6 +84,25 @@ class MpiTransport : public Transport {
   std::vector<int> done_;
 };
 
+// Workers of one host exchange messages through memory with a name. Once all have it, nobody needs the name any more, and
+// without one it goes with its last user, however that ends.
+void forgetSharedMemoryNames() {
+  int size = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const std::vector<int> out(static_cast<std::size_t>(size));
+  std::vector<int> in(out.size());
+  // Everybody has spoken to everybody afterwards.
+  require(MPI_Alltoall(out.data(), 1, MPI_INT, in.data(), 1, MPI_INT, MPI_COMM_WORLD), "MPI_Alltoall");
+  require(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
+  std::ifstream maps("/proc/self/maps");
+  std::set<std::string> names;
+  for (std::string line; std::getline(maps, line);) {
+    const std::size_t at = line.find("/dev/shm/vader_segment.");
+    if (at != std::string::npos) names.insert(line.substr(at, line.find(' ', at) - at));
+  }
+  for (const std::string& name : names) ::unlink(name.c_str());
+}
+
 }  // namespace
 
 bool startedByMpi() {
@@ -103,6 +125,7 @@ MpiSession::MpiSession() {
   MPI_Comm_rank(host, &localRank_);
   MPI_Comm_size(host, &localSize_);
   MPI_Comm_free(&host);
+  forgetSharedMemoryNames();
 }
 
 MpiSession::~MpiSession() {

@@ -31,6 +31,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook{50};
+constexpr double kStartSeconds = 60;  // that a worker has at least until its first sign
 constexpr int kUsage = 2;
 
 double secondsSince(Clock::time_point start) {
@@ -129,6 +130,7 @@ class Supervisor {
   // Of the present start.
   std::vector<Watched> watched_;
   Ending ending_;
+  Clock::time_point started_;
   std::string unread_;  // the begin of a line
   bool stopPassed_ = false;
   std::optional<Clock::time_point> chaosAt_;
@@ -213,8 +215,12 @@ void Supervisor::hear(const WorkerMessage& message) {
     case WorkerMessage::Kind::Finished:
       if (message.worker == 0) ending_.finished = message.exitCode;
       break;
-    case WorkerMessage::Kind::Text:
     case WorkerMessage::Kind::Progress:
+      ending_.hasTrained = true;
+      ending_.step = std::max(ending_.step, message.progress.step);
+      show(message);
+      break;
+    case WorkerMessage::Kind::Text:
       show(message);
       break;
   }
@@ -257,7 +263,13 @@ void Supervisor::endStalled(ChildProcess& mpirun) {
   if (!ending_.stalled.empty()) return;
   for (std::size_t i = 0; i < watched_.size(); ++i) {
     const Watched& w = watched_[i];
-    if (!w.isKnown) continue;
+    if (!w.isKnown) {
+      if (secondsSince(started_) < std::max(options_.stallSeconds, kStartSeconds)) continue;
+      ending_.stalled = fmt::format("worker {} did not start within {:.0f} s", i, secondsSince(started_));
+      killWorkers();
+      mpirun.signal(SIGKILL);
+      return;
+    }
     const bool isSilent = secondsSince(w.heard) > options_.stallSeconds;
     const bool isStill =
         w.last.isTraining && w.last.waitsFor.empty() && secondsSince(w.moved) > options_.stallSeconds;
@@ -319,6 +331,7 @@ Ending Supervisor::runOnce() {
   job_.waitForWorkers();
   watched_.assign(static_cast<std::size_t>(workers_), {});
   ending_ = {};
+  started_ = Clock::now();
   unread_.clear();
   stopPassed_ = false;
   chaosAt_.reset();

@@ -4,13 +4,16 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <thread>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/test_directory.h"
 #include "base/test_error.h"
+#include "comm/thread_transport.h"
 #include "train/safetensors.h"
 
 namespace cohort {
@@ -40,7 +43,7 @@ TrainingState smallState(OptimizerKind kind = OptimizerKind::Adam, double averag
 void advance(TrainingState& state) {
   std::vector<float> gradient(state.layout.size());
   std::iota(gradient.begin(), gradient.end(), 0.25f + static_cast<float>(state.step));
-  state.shard->update(0, gradient, state.step++);
+  state.shards.front().update(0, gradient, state.step++);
 }
 
 std::vector<float> copyOf(std::span<const float> values) {
@@ -55,7 +58,10 @@ std::map<std::string, std::vector<std::uint32_t>> bitsOf(TrainingState& state) {
     std::memcpy(bits[name].data(), values.data(), values.size_bytes());
   };
   add("weights", state.weights.span());
-  for (const Shard::Slot& slot : state.shard->slots()) add(slot.name, slot.values);
+  for (Shard& shard : state.shards) {
+    for (const Shard::Slot& slot : shard.slots())
+      add(fmt::format("{}@{}", slot.name, shard.begin()), slot.values);
+  }
   return bits;
 }
 
@@ -89,7 +95,8 @@ class Checkpoint : public testing::Test {
   }
 
   TestDirectory directory_;
-  CheckpointStore store_{directory_.path(), 3};
+  Communicator alone_;
+  CheckpointStore store_{directory_.path(), 3, alone_};
   std::vector<std::string> reports_;
 };
 
@@ -149,7 +156,7 @@ TEST_F(Checkpoint, WithoutOneTheStateStaysAsItWas) {
   const auto before = bitsOf(state);
   EXPECT_EQ(restoredStep(state), -1);
   EXPECT_EQ(bitsOf(state), before);
-  EXPECT_TRUE(CheckpointStore("/no/such/folder", 1).list().empty());
+  EXPECT_TRUE(listCheckpoints("/no/such/folder").empty());
 }
 
 TEST_F(Checkpoint, ATruncatedOneIsReportedAndTheOneBeforeUsed) {
@@ -201,7 +208,7 @@ TEST_F(Checkpoint, ADamagedLaterOneDoesNotPushOutTheGoodOnes) {
   TrainingState state = smallState();
   ASSERT_EQ(restoredStep(state), 2);
   state.step = 2;
-  CheckpointStore one(directory_.path(), 1);
+  CheckpointStore one(directory_.path(), 1, alone_);
   one.saveNow(state, "{}");
   EXPECT_EQ(stepsListed(), (std::vector<Step>{2, 3}));
   EXPECT_EQ(restoredStep(state), 2);
@@ -229,7 +236,7 @@ TEST_F(Checkpoint, ABackgroundSaveIsFinishedBeforeTheStoreEnds) {
   TrainingState state = smallState();
   advance(state);
   {
-    CheckpointStore store(directory_.path(), 3);
+    CheckpointStore store(directory_.path(), 3, alone_);
     store.save(state, "{}");
   }
   EXPECT_EQ(stepsListed(), std::vector<Step>{1});
@@ -237,7 +244,7 @@ TEST_F(Checkpoint, ABackgroundSaveIsFinishedBeforeTheStoreEnds) {
 
 TEST_F(Checkpoint, AnErrorInTheBackgroundSurfacesOnceAtTheNextCall) {
   TrainingState state = smallState();
-  CheckpointStore store(directory_ / "removed", 3);
+  CheckpointStore store(directory_ / "removed", 3, alone_);
   for (const std::function<void()>& next :
        {std::function<void()>([&] { store.wait(); }), std::function<void()>([&] { store.save(state, "{}"); }),
         std::function<void()>([&] { store.saveNow(state, "{}"); })}) {
@@ -270,6 +277,71 @@ TEST_F(Checkpoint, OfAnotherOptimizerOrNetworkIsRefused) {
   EXPECT_THROW(restoreCheckpoint(path, adam), IoError);
   TrainingState other(ParameterLayout({{.name = "conv.weight", .shape = {2}, .initializer = {}}}), {}, 1, 1);
   EXPECT_THROW(restoreCheckpoint(path, other), IoError);
+}
+
+// Several workers, as threads: each with its slices, the same step made by all.
+TEST_F(Checkpoint, OfSeveralWorkersIsTheFileOfOne) {
+  TrainingState one = smallState(OptimizerKind::Adam, 0.9);
+  for (int i = 0; i < 3; ++i) advance(one);
+  const std::string expected = readWholeFile(store_.saveNow(one, "{}"));
+  const auto bits = bitsOf(one);
+  for (const int size : {2, 3, 5}) {
+    const BucketPlan plan(smallLayout(), size, 8);
+    const fs::path folder = directory_ / std::to_string(size);
+    fs::create_directory(folder);
+    ThreadHub hub(size, 1);
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < size; ++rank) {
+      threads.emplace_back([&, rank] {
+        Communicator workers(hub.transport(rank), 60);
+        const ShardOptions options{
+            .optimizer = {.kind = OptimizerKind::Adam, .learningRate = 0.1, .averageDecay = 0.9}};
+        TrainingState state(smallLayout(), options, plan.slicesOf(rank), 1, 1);
+        for (; state.step < 3; ++state.step) {
+          std::vector<float> gradient(state.layout.size());
+          std::iota(gradient.begin(), gradient.end(), 0.25f + static_cast<float>(state.step));
+          for (Shard& shard : state.shards) {
+            shard.update(shard.begin(),
+                         std::span(gradient).subspan(shard.begin(), shard.end() - shard.begin()), state.step);
+          }
+        }
+        CheckpointStore store(folder, 3, workers);
+        store.save(state, "{}");
+        store.wait();
+        // What it gives back: all weights, and the own slots.
+        TrainingState restored(smallLayout(), options, plan.slicesOf(rank), 7, 1);
+        EXPECT_TRUE(store.restoreLatest(restored, [](const std::string&) {}));
+        EXPECT_EQ(bitsOf(restored)["weights"], bits.at("weights"));
+        EXPECT_EQ(restored.step, 3);
+        for (std::size_t i = 0; i < state.shards.size(); ++i) {
+          for (std::size_t slot = 0; slot < state.shards[i].slots().size(); ++slot) {
+            EXPECT_EQ(copyOf(restored.shards[i].slots()[slot].values),
+                      copyOf(state.shards[i].slots()[slot].values));
+          }
+        }
+      });
+    }
+    threads.clear();
+    EXPECT_EQ(readWholeFile(folder / "step-0000000003.safetensors"), expected) << size << " workers";
+  }
+}
+
+TEST_F(Checkpoint, AFailureOfOneWorkerIsAllWorkers) {
+  ThreadHub hub(2);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      Communicator workers(hub.transport(rank), 60);
+      const BucketPlan plan(smallLayout(), 2, 8);
+      TrainingState state(smallLayout(), {}, plan.slicesOf(rank), 1, 1);
+      CheckpointStore store(directory_.path(), 3, workers);
+      if (rank == 1)
+        state.weights.span()[plan.slicesOf(1).front().begin] = std::numeric_limits<float>::infinity();
+      EXPECT_THROW(store.saveNow(state, "{}"), UsageError);
+      if (rank == 1) state.weights.span()[plan.slicesOf(1).front().begin] = 0;
+      EXPECT_NO_THROW(store.saveNow(state, "{}")) << "and both go on";
+    });
+  }
 }
 
 TEST_F(Checkpoint, AForeignSafetensorsFileIsNone) {
@@ -311,7 +383,7 @@ TEST_F(InitializeFrom, FillsTheWeightsByNameInAnyOrderAndIgnoresOthers) {
             (std::vector<float>{100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110,
                                 111, 112, 113, 114, 100, 101, 102, 100, 101, 102, 103}));
   EXPECT_EQ(state.step, 0);
-  EXPECT_EQ(copyOf(state.shard->evaluationWeights()), copyOf(state.weights.span()))
+  EXPECT_EQ(copyOf(state.shards.front().evaluationWeights()), copyOf(state.weights.span()))
       << "the moving average starts there too";
 }
 

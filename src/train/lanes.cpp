@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include <pthread.h>
+#include <sched.h>
+
 #include "engine/executor.h"
 
 namespace cohort {
@@ -23,7 +26,7 @@ void waitWhileEqual(const std::atomic<Value>& value, Value old) {
 
 }  // namespace
 
-Lanes::Lanes(int count) : count_(count) {
+Lanes::Lanes(int count, std::vector<int> cores) : count_(count), cores_(std::move(cores)) {
   singleThreadedKernels();
   for (int lane = 1; lane < count; ++lane) {
     threads_.emplace_back([this, lane] { serve(lane); });
@@ -36,8 +39,18 @@ Lanes::~Lanes() {
   round_.notify_all();
 }
 
+// Where it is refused, the system places the lane.
+void Lanes::pin(int lane) const {
+  if (!isPinned()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(cores_[static_cast<std::size_t>(lane)]), &set);
+  ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set);
+}
+
 void Lanes::serve(int lane) {
   singleThreadedKernels();
+  pin(lane);
   for (std::uint32_t seen = 0;;) {
     waitWhileEqual(round_, seen);
     ++seen;
@@ -56,12 +69,21 @@ void Lanes::runOne(int lane) {
   }
 }
 
+// Lane 0 is the caller's thread, which is pinned while it works only: threads that it makes later take its cores over.
+void Lanes::runPinned() {
+  cpu_set_t before;
+  const bool isKnown = isPinned() && ::pthread_getaffinity_np(::pthread_self(), sizeof before, &before) == 0;
+  if (isKnown) pin(0);
+  runOne(0);
+  if (isKnown) ::pthread_setaffinity_np(::pthread_self(), sizeof before, &before);
+}
+
 void Lanes::run(const std::function<void(int lane)>& work) {
   work_ = &work;
   busy_.store(count_ - 1, std::memory_order_relaxed);
   round_.fetch_add(1, std::memory_order_release);
   round_.notify_all();
-  runOne(0);
+  runPinned();
   for (int busy = busy_.load(std::memory_order_acquire); busy != 0;
        busy = busy_.load(std::memory_order_acquire)) {
     waitWhileEqual(busy_, busy);

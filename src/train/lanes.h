@@ -14,7 +14,8 @@ namespace cohort {
 
 class Lanes {
  public:
-  explicit Lanes(int count);
+  // Each lane works on its core of `cores`, where there are as many; otherwise the system places them.
+  explicit Lanes(int count, std::vector<int> cores = {});
   ~Lanes();
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
@@ -29,9 +30,13 @@ class Lanes {
 
  private:
   void serve(int lane);
+  bool isPinned() const { return static_cast<int>(cores_.size()) >= count_; }
+  void pin(int lane) const;
   void runOne(int lane);
+  void runPinned();
 
   int count_;
+  std::vector<int> cores_;
   const std::function<void(int)>* work_ = nullptr;
   std::atomic<std::uint32_t> round_ = 0;  // goes up when there is work
   std::atomic<int> busy_ = 0;             // lanes still working

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <concepts>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -141,6 +142,22 @@ void requireDivision(const RunConfig& config) {
       config.grains, fmt::join(divisors, ", "), (config.batchSize / config.grains + 1) * config.grains));
 }
 
+// --batch-per-worker is another way to say --batch-size.
+void applyBatchPerWorker(RunConfig& config, std::span<const GivenSettings> layers) {
+  const std::int64_t each = std::exchange(config.batchPerWorker, 0);
+  if (each == 0) return;
+  const std::int64_t all = each * config.workers;
+  const bool givesBoth = std::ranges::any_of(layers, [](const GivenSettings& layer) {
+    return layer.contains("batch-size") && layer.contains("batch-per-worker");
+  });
+  if (givesBoth && config.batchSize != all) {
+    throw UsageError(
+        fmt::format("--batch-per-worker {} on {} workers is a batch of {}, not {}; give one of them", each,
+                    config.workers, all, config.batchSize));
+  }
+  config.batchSize = all;
+}
+
 // The network of the last layer that names one.
 std::string networkOf(std::span<const GivenSettings> layers) {
   std::string name = RunConfig{}.network;
@@ -152,6 +169,19 @@ std::string networkOf(std::span<const GivenSettings> layers) {
 }
 
 }  // namespace
+
+void requireWorkers(const RunConfig& config) {
+  if (config.workers <= config.grains) return;
+  std::int64_t enough = config.workers;
+  while (enough < config.batchSize && config.batchSize % enough != 0) ++enough;
+  throw UsageError(fmt::format(
+      "{} workers need a grain each, and a batch of {} in {} grains has too few; --workers 1 to {} "
+      "would do, or {}",
+      config.workers, config.batchSize, config.grains, config.grains,
+      enough <= config.batchSize && config.batchSize % enough == 0
+          ? fmt::format("--grains {}", enough)
+          : fmt::format("a --batch-size of at least {}", config.workers)));
+}
 
 RunConfig resolveLayers(const NetworkRegistry& networks, const std::optional<std::string>& stored,
                         std::span<const GivenSettings> layers) {
@@ -165,12 +195,14 @@ RunConfig resolveLayers(const NetworkRegistry& networks, const std::optional<std
   config.grains = grainsFor(config.batchSize, cut);
   RunConfig before = config;
   for (const GivenSettings& layer : layers) applyLayer(config, cut, layer);
+  applyBatchPerWorker(config, layers);
   config.grains = grainsFor(config.batchSize, cut);
   applyOlderNames(layers, network, stored.has_value(), config);
   forgetImages(config, network.recipe);
   if (leavesClassesOpen(config, below, layers)) before.classes = config.classes = 0;
   if (stored) refuseChanges(before, config);
   requireDivision(config);
+  requireWorkers(config);
   return config;
 }
 

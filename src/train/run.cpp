@@ -98,7 +98,7 @@ class Run {
         data_(openData(context, config_)),
         target_(targetStep(config_, data_.train->size())),
         logInterval_(logInterval(config_, target_)),
-        lanes_(lanesOf(config_, place, ownGrains().count())),
+        lanes_(laneCount(), coresOf(config_, place, laneCount())),
         model_(buildGraph(context, config_), config_.batchSize / config_.grains, lanes_, config_.seed),
         plan_(model_.layout(), workers_.size()),
         state_(model_.layout(), shardOptions(config_, data_.train->size()), plan_.slicesOf(workers_.rank()),
@@ -119,6 +119,7 @@ class Run {
   GrainRange ownGrains() const {
     return grainsOfWorker(static_cast<int>(config_.grains), workers_.rank(), workers_.size());
   }
+  int laneCount() const { return lanesOf(config_, place_, ownGrains().count()); }
   std::unique_ptr<SyncRule> makeRule();
   void requireSameConfiguration() const;
   Wishes wishes(const StopFlag& stop, Clock::time_point begin) const;

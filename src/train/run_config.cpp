@@ -49,6 +49,10 @@ constexpr Range kRanges[] = {
     {"eval-every", 0, kMostSteps},
     {"log-every", 0, kMostSteps},
     {"threads", 0, 256},
+    {"workers", 1, 4096},
+    {"batch-per-worker", 0, kMostItems},
+    {"max-restarts", 0, kMostItems},
+    {"stall-timeout", 0.1, 1e9},
     {"data-threads", -1, 256},
 };
 

@@ -68,7 +68,9 @@ struct RunConfig {
   // How this process works; no effect on the result.
   std::int64_t threads = 0;       // 0: every core of the worker
   std::int64_t dataThreads = -1;  // -1: chosen by the dataset
+  bool pin = true;
   std::int64_t workers = 1;
+  std::int64_t batchPerWorker = 0;  // 0: batchSize counts
   std::int64_t maxRestarts = 3;
   bool elastic = false;
   double stallTimeout = 60;  // seconds
@@ -155,12 +157,16 @@ void visitSettings(Config& c, Visit&& visit) {
   group = "Process";
   visit(Setting{"threads", group, "T", "lanes, each computing whole grains (default: every core)"},
         c.threads);
+  visit(Setting{"pin", group, "", "keep each lane on its core where a run has them all (--no-pin: do not)"},
+        c.pin);
   visit(Setting{"data-threads", group, "N", "threads that read ahead (default: as the dataset needs)"},
         c.dataThreads);
 
   group = "Workers";
   visit(Setting{"workers", group, "N", "worker processes on this machine; the cores are divided among them"},
         c.workers);
+  visit(Setting{"batch-per-worker", group, "N", "instead of --batch-size: samples of each worker in a step"},
+        c.batchPerWorker);
   visit(Setting{"max-restarts", group, "N", "starts after a failure, in a row without a new checkpoint"},
         c.maxRestarts);
   visit(Setting{"elastic", group, "", "go on with one worker fewer after a failure"}, c.elastic);
@@ -200,6 +206,9 @@ RunConfig resolveLayers(const NetworkRegistry& networks, const std::optional<std
 // With one layer.
 RunConfig resolveConfig(const NetworkRegistry& networks, const std::optional<std::string>& stored,
                         const GivenSettings& given);
+
+// UsageError where there are more workers than grains.
+void requireWorkers(const RunConfig& config);
 
 // "90s", "10m", "2h", "1.5" (seconds) -> seconds.
 double parseDuration(std::string_view text, const std::string& flag);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "data/dataset.h"
 #include "optim/shard.h"
@@ -24,8 +25,12 @@ Split parseSplit(const std::string& text, const std::string& flag);
 Graph buildGraph(const RunContext& context, const RunConfig& config);
 ShardOptions shardOptions(const RunConfig& config, std::int64_t samples);
 
+// The cores that this process may use.
+std::vector<int> allowedCores();
 // Threads that this worker may have as lanes: as configured, or its share of the host's cores.
 int threadsOf(const RunConfig& config, const WorkerPlace& place);
+// The cores for this worker's lanes, one each; none where its host's workers do not have all cores for themselves.
+std::vector<int> coresOf(const RunConfig& config, const WorkerPlace& place, int lanes);
 // Of `grains` that the worker computes.
 int lanesOf(const RunConfig& config, const WorkerPlace& place, int grains);
 int dataThreadsOf(const RunConfig& config, const Dataset& dataset, int lanes);

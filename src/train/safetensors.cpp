@@ -62,9 +62,9 @@ std::array<std::byte, kLengthBytes> littleEndian(std::uint64_t value) {
 // ---- writing
 
 // Of all extents; the shapes are this program's own.
-std::uint64_t valueCount(const TensorShape& tensor) {
+std::uint64_t valueCount(std::span<const std::int64_t> shape) {
   std::uint64_t count = 1;
-  for (const std::int64_t extent : tensor.shape) count *= static_cast<std::uint64_t>(extent);
+  for (const std::int64_t extent : shape) count *= static_cast<std::uint64_t>(extent);
   return count;
 }
 
@@ -178,7 +178,7 @@ std::string safetensorsHeader(std::span<const TensorShape> tensors, const Tensor
   std::uint64_t at = 0;
   for (const TensorShape& tensor : tensors) {
     COHORT_CHECK(names.insert(tensor.name).second, "a tensor's name is taken: " + tensor.name);
-    const std::uint64_t end = at + valueCount(tensor) * sizeof(float);
+    const std::uint64_t end = at + valueCount(tensor.shape) * sizeof(float);
     header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {at, end}}};
     at = end;
   }
@@ -195,11 +195,12 @@ std::string safetensorsHeader(std::span<const TensorShape> tensors, const Tensor
 
 void writeSafetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors,
                       const TensorMetadata& metadata) {
+  std::vector<TensorShape> shapes;
   for (const TensorToWrite& tensor : tensors) {
-    COHORT_CHECK(valueCount(tensor) == tensor.values.size(),
+    COHORT_CHECK(valueCount(tensor.shape) == tensor.values.size(),
                  "the values do not fit the shape of " + tensor.name);
+    shapes.push_back({tensor.name, tensor.shape});
   }
-  const std::vector<TensorShape> shapes(tensors.begin(), tensors.end());
   const std::string header = safetensorsHeader(shapes, metadata);
   AtomicFile file(path);
   file.write(header);

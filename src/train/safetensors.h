@@ -32,7 +32,9 @@ struct TensorShape {
   std::vector<std::int64_t> shape;
 };
 
-struct TensorToWrite : TensorShape {
+struct TensorToWrite {
+  std::string name;
+  std::vector<std::int64_t> shape;
   std::span<const float> values;  // as many as the shape's product
 };
 

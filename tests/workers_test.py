@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+"""workers_test.py PROGRAM [unittest options]: several workers by MPI: the same bits for any number of them, through kills."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+from pathlib import Path
+
+from program import LIMIT, PROGRAM
+from training_run import SMALL as SMALL_WITH_THREADS, TrainingTest
+
+SMALL = SMALL_WITH_THREADS[:SMALL_WITH_THREADS.index("--threads")]
+# Long enough to be disturbed several times.
+LONG = [*SMALL, "--train-steps", "400", "--checkpoint-every", "10", "--stall-timeout", "3"]
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
+
+
+def shared_memory():
+    return {name for name in os.listdir("/dev/shm") if name.startswith("vader_segment")}
+
+
+def is_alive(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+class Workers(TrainingTest):
+    calm_hash = None
+
+    def calm(self):
+        """The weights of the long run on one worker that nobody disturbs."""
+        if Workers.calm_hash is None:
+            self.train(*LONG, job=self.folder / "calm")
+            Workers.calm_hash = self.summary(self.folder / "calm")["weights_hash"]
+        return Workers.calm_hash
+
+    def start(self, *arguments, **options):
+        return self.start_program("train", "--job-dir", self.job, *arguments, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, **options)
+
+    def processes(self, job=None):
+        """Of each worker's last start, by worker."""
+        found = {}
+        for path in ((job or self.job) / "logs").glob("worker-*.txt"):
+            numbers = re.findall(r", process (\d+):", path.read_text())
+            if numbers:
+                found[int(path.stem.split("-")[1])] = int(numbers[-1])
+        return found
+
+    def newest(self):
+        return max((int(path.stem.split("-")[1]) for path in self.checkpoints()), default=0)
+
+    def finish(self, process, code=0):
+        output, errors = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, code, output + errors)
+        return output, errors
+
+
+class SameBits(Workers):
+    def hashes(self, counts, *arguments):
+        """By number of workers; the checkpoints must be the same files too."""
+        found = {}
+        files = set()
+        for count in counts:
+            job = self.folder / f"with-{count}"
+            shutil.rmtree(job, ignore_errors=True)
+            self.train(*arguments, "--workers", count, job=job)
+            summary = self.summary(job)
+            found[count] = (summary["weights_hash"], summary["loss"], summary["test_loss"], summary["accuracy"])
+            files.add(re.sub(rb"(workers|threads): \d+", rb"", self.checkpoints(job)[-1].read_bytes())[-100000:])
+        self.assertEqual(len(files), 1)
+        return found
+
+    def test_networks_and_optimizers(self):
+        cases = (
+            ("mnist-cnn --image-size 12", "momentum", (1, 2, 3, 4, 5, 8)),
+            ("resnet20 --image-size 16 --average-decay 0.9", "adam", (1, 3, 8)),
+            ("alexnet --image-size 67 --channels 3", "adagrad", (1, 2, 5)),
+        )
+        for network, optimizer, counts in cases:
+            with self.subTest(network):
+                found = self.hashes(counts, *f"--network {network} --optimizer {optimizer} --lr 0.001 --dataset synthetic "
+                                    "--samples 64 --test-samples 20 --batch-size 16 --grains 8 --train-steps 4 "
+                                    "--eval-every 2 --no-pin".split())
+                self.assertEqual(len(set(found.values())), 1, found)
+
+    def test_any_lanes_and_other_seeds_differ(self):
+        run = [*SMALL, "--train-steps", "6"]
+        expected = self.hashes((1,), *run, "--threads", "1")[1]
+        self.assertEqual(self.hashes((2,), *run, "--threads", "3")[2], expected)
+        self.assertEqual(self.hashes((3,), *run, "--threads", "2")[3], expected)
+        self.assertNotEqual(self.hashes((2,), *run, "--seed", "7")[2], expected)
+
+    def test_resuming_with_other_numbers(self):
+        run = [*SMALL, "--optimizer", "adam", "--average-decay", "0.9"]
+        self.train(*run, "--train-steps", "12", job=self.folder / "calm")
+        for count, steps in ((4, 5), (3, 9), (1, 12)):
+            self.train(*run, "--train-steps", steps, "--workers", count)
+        self.assertEqual(self.summary()["weights_hash"], self.summary(self.folder / "calm")["weights_hash"])
+        self.assertEqual(self.summary()["accuracy"], self.summary(self.folder / "calm")["accuracy"])
+        steps = [json.loads(line)["step"] for line in (self.job / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual(steps, sorted(steps))
+
+    def test_under_a_foreign_mpirun(self):
+        run = [*SMALL, "--train-steps", "6"]
+        self.train(*run, job=self.folder / "calm")
+        done = subprocess.run([*MPIRUN, "-np", "3", PROGRAM, "train", "--job-dir", self.job, *run], cwd=self.folder,
+                              capture_output=True, text=True, timeout=LIMIT, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(self.summary()["weights_hash"], self.summary(self.folder / "calm")["weights_hash"])
+        self.assertEqual(len(list((self.job / "logs").glob("worker-*.txt"))), 3)
+
+    def test_each_worker_has_a_log_with_steps(self):
+        self.train(*SMALL, "--train-steps", "10", "--log-every", "5", "--workers", "2")
+        for worker in (0, 1):
+            lines = (self.job / "logs" / f"worker-{worker}.txt").read_text().splitlines()
+            self.assertGreaterEqual(len(lines), 3)
+            for line in lines:
+                self.assertRegex(line, r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d step \d+: ")
+            self.assertTrue(any("step 10: loss" in line for line in lines), lines)
+
+
+class Refusals(Workers):
+    def test_more_workers_than_grains(self):
+        done = self.train(*SMALL, "--workers", "9", code=2)
+        self.assertRegex(done.stderr, r"9 workers need a grain each.*--workers 1 to 8 would do, or --grains 10")
+        self.assertFalse(self.job.exists())
+
+    def test_batch_per_worker(self):
+        self.train(*SMALL, "--train-steps", "4", job=self.folder / "calm")
+        without = [word for word in SMALL if word not in ("--batch-size", "40")]
+        self.train(*without, "--batch-per-worker", "20", "--workers", "2", "--train-steps", "4")
+        self.assertEqual(self.summary()["weights_hash"], self.summary(self.folder / "calm")["weights_hash"])
+        done = self.train(*SMALL, "--batch-per-worker", "30", "--workers", "2", job=self.folder / "other", code=2)
+        self.assertIn("a batch of 60, not 40", done.stderr)
+
+    def test_what_no_start_can_mend_is_said_once(self):
+        done = self.train(*SMALL, "--workers", "2", "--dataset", "mnist", "--data-dir", self.folder / "none", code=2)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertIn("none", done.stderr)
+        done = self.train(*SMALL, "--workers", "2", code=2, env={**os.environ, "PATH": str(self.folder)})
+        self.assertIn("install the package openmpi-bin", done.stderr)
+
+    def test_workers_that_were_told_different_things(self):
+        common = [PROGRAM, "train", "--job-dir", str(self.job), *SMALL, "--train-steps", "3"]
+        done = subprocess.run([*MPIRUN, "-np", "1", *common, ":", "-np", "1", *common, "--lr", "0.5"], cwd=self.folder,
+                              capture_output=True, text=True, timeout=LIMIT, check=False)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, r"worker 1 has 'lr: 0\.5' where worker 0 has 'lr: ")
+
+    def test_a_full_disk(self):
+        self.job.mkdir()
+        small = ["unshare", "--map-root-user", "--mount", "sh", "-c",
+                 'mount -t tmpfs -o size=300k none "$0" && "$@"; code=$?; ls "$0/checkpoints"; exit $code', str(self.job)]
+        if subprocess.run([*small, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no file system can be mounted here")
+        done = subprocess.run([*small, PROGRAM, "train", "--job-dir", self.job, *SMALL, "--train-steps", "30",
+                               "--checkpoint-every", "5", "--workers", "2", "--max-restarts", "0"],
+                              capture_output=True, text=True, timeout=LIMIT, check=False)
+        self.assertEqual(done.returncode, 4, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, r"worker \d failed: Cannot (write|bring to the disk) .*checkpoints/step-")
+        # What was written before is whole, what failed is gone.
+        self.assertNotIn(".tmp-", done.stdout)
+
+
+class Kills(Workers):
+    def tearDown(self):
+        self.wait_for(lambda: not any(is_alive(process) for process in self.processes().values()))
+        self.assertEqual(shared_memory(), set())
+
+    def test_a_killed_worker_is_named_and_the_run_goes_on(self):
+        process = self.start(*LONG, "--workers", "3")
+        self.wait_for(lambda: self.newest() >= 50)
+        os.kill(self.processes()[2], signal.SIGKILL)
+        output, errors = self.finish(process)
+        self.assertRegex(errors, r"warning: worker 2 was ended by signal 9 \(Killed\) after step \d+; "
+                                 r"starting 3 workers again from the checkpoint of step \d+")
+        self.assertRegex(output, r"resuming at step \d+")
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+
+    def test_a_frozen_worker_is_found(self):
+        process = self.start(*LONG, "--workers", "3")
+        self.wait_for(lambda: self.newest() >= 30)
+        os.kill(self.processes()[1], signal.SIGSTOP)
+        _, errors = self.finish(process)
+        self.assertRegex(errors, r"worker 1 gave no sign of life for 3 s: it was (computing|reading samples) after step \d+; "
+                                 r"worker \d(, worker \d)? waits? for it; starting 3 workers again")
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+
+    def test_elastic_goes_on_with_fewer(self):
+        process = self.start(*LONG, "--workers", "3", "--elastic")
+        self.wait_for(lambda: self.newest() >= 50)
+        os.kill(self.processes()[0], signal.SIGKILL)
+        _, errors = self.finish(process)
+        self.assertIn("starting 2 workers again", errors)
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+
+    def test_the_supervisor_stops_by_signals_and_goes_on(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+            process = self.start(*LONG, "--workers", "2")
+            before = self.newest()
+            self.wait_for(lambda: self.newest() >= before + 40)
+            process.send_signal(number)
+            output, _ = self.finish(process, code=75)
+            self.assertIn("stopped by a signal", output)
+        self.train(*LONG, "--workers", "3")
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+
+    def test_usr1_to_a_foreign_mpirun(self):
+        process = subprocess.Popen([*MPIRUN, "-np", "2", PROGRAM, "train", "--job-dir", self.job, *LONG], cwd=self.folder,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, process)
+        self.wait_for(lambda: self.newest() >= 40)
+        process.send_signal(signal.SIGUSR1)
+        self.finish(process, code=75)
+        self.train(*LONG)
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+
+    def test_a_killed_supervisor_leaves_nothing_behind(self):
+        process = self.start(*LONG, "--workers", "3")
+        self.wait_for(lambda: self.newest() >= 50)
+        workers = self.processes()
+        process.kill()
+        process.communicate(timeout=LIMIT)
+        # The same command at once: it waits for what is still ending.
+        output = self.train(*LONG, "--workers", "3").stdout
+        self.assertRegex(output, r"resuming at step \d+")
+        self.assertFalse([worker for worker in workers.values() if is_alive(worker)])
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+
+    def test_too_many_failures_end_the_run(self):
+        process = self.start(*SMALL, "--train-steps", "100000", "--checkpoint-every", "0", "--workers", "2",
+                             "--max-restarts", "2")
+        seen = set()
+        for _ in range(3):
+            self.wait_for(lambda: 1 in self.processes() and self.processes()[1] not in seen)
+            victim = self.processes()[1]
+            seen.add(victim)
+            time.sleep(0.5)
+            os.kill(victim, signal.SIGKILL)
+        _, errors = self.finish(process, code=4)
+        self.assertIn("given up after 2 restarts without a new checkpoint", errors)
+        self.assertEqual(errors.count("starting 2 workers again"), 2)
+
+    def test_dying_anywhere_in_a_checkpoint(self):
+        for place in ("checkpoint-part:7", "checkpoint-parts:3", "checkpoint-header:3", "synced.safetensors:3",
+                      "renamed.safetensors:3"):
+            for worker in ("0", "1") if place.startswith("checkpoint-part") else ("0",):
+                with self.subTest(place, worker=worker):
+                    shutil.rmtree(self.job, ignore_errors=True)
+                    done = self.train(*SMALL, "--train-steps", "40", "--checkpoint-every", "5", "--workers", "2",
+                                      "--max-restarts", "0", code=4,
+                                      env={**os.environ, "COHORT_CRASH_AT": place, "COHORT_CRASH_WORKER": worker})
+                    self.assertRegex(done.stderr, rf"worker {worker} was ended by signal 9")
+                    self.assertIn(self.newest(), (5, 10, 15))
+                    self.train(*SMALL, "--train-steps", "40", "--checkpoint-every", "5", "--workers", "2")
+                    self.train(*SMALL, "--train-steps", "40", job=self.folder / "calm")
+                    self.assertEqual(self.summary()["weights_hash"],
+                                     self.summary(self.folder / "calm")["weights_hash"])
+                    self.assertEqual([p for p in (self.job / "checkpoints").iterdir() if ".tmp-" in p.name], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
