@@ -48,11 +48,18 @@ struct ReportArguments {
   std::string svgDirectory;
 };
 
+struct VerifyArguments {
+  std::vector<std::string> runs;
+  std::string replay;  // "FROM:TO"
+  int workers = 1;
+};
+
 int trainCommand(const RunContext& context, const TrainArguments& arguments);
 int evaluateCommand(const RunContext& context, const EvaluateArguments& arguments);
 int describeCommand(const RunContext& context, const DescribeArguments& arguments);
 int studyCommand(const NetworkRegistry& networks, const StudyArguments& arguments);
 int reportCommand(const ReportArguments& arguments);
+int verifyCommand(const VerifyArguments& arguments);
 
 // `cohort data …` with its subcommands; the one that runs sets `exitCode`.
 void addDataCommands(CLI::App& app, int& exitCode);

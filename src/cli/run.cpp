@@ -97,6 +97,7 @@ struct Parser {
   DescribeArguments describe;
   ReportArguments report;
   StudyArguments study;
+  VerifyArguments verify;
   int exitCode = kSuccess;
 };
 
@@ -106,8 +107,8 @@ Parser::Parser(const RunContext& context) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(31);
   app.footer(
-      "Exit codes: 0 done, 2 wrong usage, 3 a file or the system failed, 4 a worker failed, 75 stopped by a\n"
-      "signal after a checkpoint (the same command goes on).");
+      "Exit codes: 0 done, 2 wrong usage, 3 a file or the system failed, 4 a worker failed, 5 runs differ,\n"
+      "75 stopped by a signal after a checkpoint (the same command goes on).");
 
   CLI::App* command = app.add_subcommand("train", "Train a network; resumes where its job directory stopped");
   command
@@ -154,6 +155,14 @@ Parser::Parser(const RunContext& context) {
   command->add_option("--svg", report.svgDirectory, "write the charts here too, one file each")
       ->type_name("DIR");
   command->callback([this] { exitCode = reportCommand(report); });
+  command = app.add_subcommand("verify", "Whether two runs, or a run and its replay, had the same bits");
+  command->add_option("RUN", verify.runs, "the runs' folders")->type_name("")->required();
+  command->add_option("--replay", verify.replay, "compute these steps again from the checkpoint of FROM")
+      ->type_name("FROM:TO");
+  command->add_option("--workers", verify.workers, "workers of the replay")
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096));
+  command->callback([this] { exitCode = verifyCommand(verify); });
   command = app.add_subcommand("study", "Train over lists of values; tables and charts of the results");
   command->add_option("file", study.file, "the study's YAML file")->type_name("FILE")->required();
   command->add_option("--study-dir", study.directory, "its folder (default: studies-out/NAME)")

@@ -13,6 +13,7 @@ inline constexpr int kInternalError = 1;
 inline constexpr int kUsageError = 2;  // the user can fix it; the message says how
 inline constexpr int kIoError = 3;     // a file or the system failed
 inline constexpr int kPeerError = 4;   // a worker failed, and starting it again was of no use
+inline constexpr int kDiffers = 5;     // cohort verify: the runs are not the same
 inline constexpr int kResume = 75;  // stopped by a signal after a checkpoint: run the same command to go on
 
 // Runs `cohort ARGUMENTS…` and returns the exit code.

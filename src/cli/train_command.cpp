@@ -1,12 +1,15 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <optional>
 #include <thread>
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
+#include "base/atomic_file.h"
 #include "base/crash_point.h"
 #include "base/error.h"
 #include "cli/commands.h"
@@ -158,6 +161,29 @@ Request requestOf(const RunContext& context, const TrainArguments& arguments, in
   return request;
 }
 
+// In place: others hold locks on this very file.
+void writeTestimony(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  if (!file.write(text.data(), static_cast<std::streamsize>(text.size())).flush()) {
+    throw IoError(fmt::format("cannot write {}", path.string()));
+  }
+}
+
+// Folders of one name on several machines would each get a part of every checkpoint.
+void requireSharedDirectory(const Channel& channel, const std::filesystem::path& directory) {
+  if (channel.workers().size() == 1) return;
+  const std::filesystem::path file = directory / "workers.lock";
+  const std::string token =
+      fmt::format("{} {}\n", getpid(), std::chrono::system_clock::now().time_since_epoch().count());
+  if (channel.workers().isFirst()) writeTestimony(file, token);
+  if (channel.broadcast(token, "the job directory's mark") == readWholeFile(file)) return;
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  throw UsageError(fmt::format(
+      "the job directory {} of worker {} on {} is not the one of worker 0; give one that all share",
+      directory.string(), channel.workers().rank(), host));
+}
+
 // Trains as the worker at this place; the first one shows it on `screen`.
 int trainAsWorker(const RunContext& context, const TrainArguments& arguments, const WorkerPlace& place,
                   bool isSupervised, Screen& screen) {
@@ -174,6 +200,7 @@ int trainAsWorker(const RunContext& context, const TrainArguments& arguments, co
   }
   request.directory = channel.broadcast(request.directory.string(), "the job directory's name");
   if (!workers.isFirst()) job.emplace(request.directory, JobDirectory::Role::Member);
+  requireSharedDirectory(channel, request.directory);
 
   Observers observers;
   ConsoleObserver console(screen);

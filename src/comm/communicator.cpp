@@ -4,9 +4,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <utility>
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sched.h>
 
 #include "base/error.h"
@@ -118,6 +120,14 @@ void Communicator::waitUntil(const std::function<bool()>& ready, const std::func
 std::string Communicator::waitingFor() {
   const std::lock_guard lock(mutex_);
   return waiting_.empty() ? "" : (*waiting_.front())();
+}
+
+double Communicator::busySeconds() {
+  if (!thread_.joinable()) return 0;
+  clockid_t clock{};
+  timespec time{};
+  if (::pthread_getcpuclockid(thread_.native_handle(), &clock) != 0 || ::clock_gettime(clock, &time) != 0) return 0;
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 // ---- the communication thread

@@ -58,6 +58,9 @@ class Communicator {
   // What somebody is waiting for just now; empty: nobody waits.
   std::string waitingFor();
 
+  // Processor time that the communication thread has used.
+  double busySeconds();
+
   // One message that is sent or received once; returns when it is done.
   void transferNow(const Message& message, const std::string& what);
 

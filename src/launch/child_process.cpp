@@ -25,8 +25,8 @@ Descriptor openFile(const std::filesystem::path& path, int flags) {
 
 // Between fork and exec: only what may be called there. posix_spawn has no way to ask for the parent's death.
 [[noreturn]] void becomeProgram(const char* program, char* const* arguments, char* const* environment,
-                                int input, int output, pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
+                                int input, int output, pid_t parent, int deathSignal) {
+  prctl(PR_SET_PDEATHSIG, deathSignal);
   if (getppid() != parent) _exit(kCannotStart);  // it died before it could be asked for
   setpgid(0, 0);
   sigset_t none;
@@ -56,7 +56,8 @@ class Pointers {
 }  // namespace
 
 ChildProcess::ChildProcess(const std::filesystem::path& program, const std::vector<std::string>& arguments,
-                           const std::filesystem::path& output, const std::vector<std::string>& variables) {
+                           const std::filesystem::path& output, const std::vector<std::string>& variables,
+                           int deathSignal) {
   const Descriptor input = openFile("/dev/null", O_RDONLY);
   const Descriptor written = openFile(output, O_WRONLY | O_CREAT | O_APPEND);
   const Pointers argumentPointers(arguments);

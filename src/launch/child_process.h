@@ -1,9 +1,10 @@
 // A program that runs beside this one: its own process, without a shell.
 //
-// Used by the thread that made it, and that thread must live as long as the child should: the kernel sends the child a
-// SIGTERM when it ends, however it ends.
+// Used by the thread that made it, and that thread must live as long as the child should: the kernel sends the child a signal
+// when it ends, however it ends.
 #pragma once
 
+#include <csignal>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -19,7 +20,8 @@ class ChildProcess {
   // signal is blocked in it, and those of a terminal do not reach it: this process passes them on. Its environment has
   // `variables` ("NAME=VALUE") besides this process's. IoError where it cannot be started.
   ChildProcess(const std::filesystem::path& program, const std::vector<std::string>& arguments,
-               const std::filesystem::path& output, const std::vector<std::string>& variables = {});
+               const std::filesystem::path& output, const std::vector<std::string>& variables = {},
+               int deathSignal = SIGTERM);
   // Ends it where it still runs, and waits for that.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;

@@ -341,7 +341,8 @@ Ending Supervisor::runOnce() {
   const std::uintmax_t logBegin = none ? 0 : logSize;
   {
     ChildProcess mpirun(mpirun_, mpirunArguments(), log,
-                        {fmt::format("{}={}", kSupervisorVariable, fs::absolute(fifoPath_).string())});
+                        {fmt::format("{}={}", kSupervisorVariable, fs::absolute(fifoPath_).string())},
+                        SIGKILL);
     std::optional<int> code;
     while (!(code = mpirun.exitCode())) {
       pollfd ready[] = {{.fd = fifo_.get(), .events = POLLIN, .revents = 0},

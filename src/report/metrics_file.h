@@ -1,18 +1,18 @@
 // metrics.jsonl: one JSON object a line for every log point and evaluation of a run. docs/records.md has the keys.
-//
-// The file only ever grows at its end, so that others may follow it; a killed process leaves at most one torn line, the last
-// one. Numbers that are not finite are written as null and read as NaN.
+// See step_lines.h for how it grows.
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "base/descriptor.h"
 #include "report/records.h"
 
 namespace cohort {
+
+class StepLines;
 
 struct Metrics {
   std::vector<TrainPoint> training;
@@ -43,10 +43,8 @@ class MetricsFile final : public RecordSink {
   void flush() override;
 
  private:
-  std::filesystem::path path_;
+  std::unique_ptr<StepLines> lines_;
   std::set<std::string> evaluated_;
-  Descriptor descriptor_;
-  std::string unwritten_;
 };
 
 }  // namespace cohort

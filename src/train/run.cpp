@@ -12,12 +12,14 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "comm/channel.h"
 #include "engine/instruction_set.h"
 #include "report/event_file.h"
 #include "report/metrics_file.h"
+#include "report/receipt_file.h"
 #include "sync/bulk_synchronous.h"
 #include "sync/slice_gather.h"
 #include "train/checkpoint.h"
@@ -138,10 +140,12 @@ class Run {
   bool logPointAfter(Step step) const { return step % logInterval_ == 0 || step == target_; }
   void report(const LossSum& sums);
   void logPoint();
+  void writeReceipt(const LossSum& sums);
   void recordDistributions();
   StepLog::Totals totals() const;
   double learningRate(Step step) const;
   RunSummary summarize();
+  void gatherWorkers(RunSummary& summary) const;
 
   RunConfig config_;
   WorkerPlace place_;
@@ -178,6 +182,7 @@ class Run {
   std::unique_ptr<SliceGather> gatherGradients_;
   FloatBuffer gradients_;  // the sums of the last step before a log point, where distributions are recorded
   std::vector<std::unique_ptr<RecordSink>> sinks_;
+  std::optional<ReceiptFile> receipts_;
   bool evaluationRecorded_ = false;  // of startStep_
   RunSummary summary_;
 };
@@ -255,6 +260,7 @@ void Run::openRecords() {
   evaluationRecorded_ = metrics->hasEvaluation(config_.evalOn);
   sinks_.push_back(std::move(metrics));
   sinks_.push_back(std::make_unique<EventFiles>(job_.path() / "events", startStep_));
+  if (config_.receiptEvery > 0) receipts_.emplace(job_.path() / "receipt.jsonl", startStep_);
 }
 
 RunSummary Run::train(const StopFlag& stop) {
@@ -292,6 +298,7 @@ RunSummary Run::train(const StopFlag& stop) {
   if (!summary_.interrupted) evaluate();
   flushRecords();
   RunSummary summary = summarize();
+  gatherWorkers(summary);
   if (!workers_.isFirst()) return summary;
   if (trainer_) job_.writeLayers(toJson(model_.layers()));
   job_.writeSummary(toJson(summary));
@@ -321,6 +328,7 @@ void Run::loop(const StopFlag& stop) {
     ++state_.step;
     place_.activity.finishStep(state_.step);
     report(sums);
+    if (receipts_ && state_.step % config_.receiptEvery == 0) writeReceipt(sums);
     if (logPointAfter(state_.step)) logPoint();
     summary_.interrupted = (result.wishes & kWishStop) != 0 && state_.step < target_;
     if (summary_.interrupted || (result.wishes & kWishEnd) != 0 || state_.step == target_) break;
@@ -420,6 +428,7 @@ double Run::learningRate(Step step) const {
 // Before every checkpoint: a process that resumes there records no earlier point again.
 void Run::flushRecords() {
   for (const auto& sink : sinks_) sink->flush();
+  if (receipts_) receipts_->flush();
 }
 
 StepLog::Totals Run::totals() const {
@@ -434,6 +443,20 @@ StepLog::Totals Run::totals() const {
                       .checkpoint = summary_.checkpointSeconds,
                       .evaluation = summary_.evaluationSeconds},
           .elapsed = secondsSince(processStart_)};
+}
+
+// Parameters in the order of the layers, which is not the arena's.
+void Run::writeReceipt(const LossSum& sums) {
+  Receipt receipt{
+      .step = state_.step, .loss = sums.meanLoss(), .weights = weightsHash(state_.weights.span())};
+  if (config_.trace) {
+    const std::span<const Parameter> parameters = state_.layout.parameters();
+    for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
+      receipt.parameters.emplace_back(
+          parameter->name, weightsHash(state_.weights.span().subspan(parameter->offset, parameter->size)));
+    }
+  }
+  receipts_->add(receipt);
 }
 
 void Run::logPoint() {
@@ -473,6 +496,28 @@ void Run::report(const LossSum& sums) {
        .learningRate = learningRate(state_.step - 1),
        .secondsLeft = known ? static_cast<double>((target_ - state_.step) * config_.batchSize) / speed : -1,
        .logPoint = logPointAfter(state_.step)});
+}
+
+// How each worker fared, on the first one.
+void Run::gatherWorkers(RunSummary& summary) const {
+  const double busy = times_.totalSeconds() - summary.waitSeconds;
+  const double share = static_cast<double>(ownGrains().count()) / static_cast<double>(config_.grains);
+  // Its own speed: its part of the batch, in the time that it did not wait for others.
+  const double images = static_cast<double>(times_.steps()) * static_cast<double>(config_.batchSize) * share;
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  const WorkerSummary own{.host = host,
+                          .lanes = lanes_.count(),
+                          .imagesPerSecond = busy > 0 ? images / busy : 0,
+                          .uncertainty = summary.speed.uncertainty * share,
+                          .jitter = summary.speed.jitter * share,
+                          .waitSeconds = summary.waitSeconds,
+                          .communicationSeconds = workers_.busySeconds(),
+                          .dataSeconds = summary.dataSeconds,
+                          .peakMemoryBytes = summary.peakMemoryBytes};
+  for (const std::string& text : channel_.gather(toJson(own), "its summary")) {
+    summary.workers.push_back(workerSummary(text));
+  }
 }
 
 RunSummary Run::summarize() {

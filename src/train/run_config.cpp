@@ -48,6 +48,7 @@ constexpr Range kRanges[] = {
     {"keep", 1, kMostItems},
     {"eval-every", 0, kMostSteps},
     {"log-every", 0, kMostSteps},
+    {"receipt-every", 0, kMostSteps},
     {"threads", 0, 256},
     {"workers", 1, 4096},
     {"batch-per-worker", 0, kMostItems},

@@ -64,6 +64,8 @@ struct RunConfig {
   std::int64_t evalEvery = 0;
   std::int64_t logEvery = 0;  // 0: 20 to 50 times in the run
   bool histograms = false;
+  std::int64_t receiptEvery = 100;  // 0: none
+  bool trace = false;
 
   // How this process works; no effect on the result.
   std::int64_t threads = 0;       // 0: every core of the worker
@@ -153,6 +155,9 @@ void visitSettings(Config& c, Visit&& visit) {
   visit(Setting{"eval-every", group, "K", "evaluate every K steps; 0: only at the end"}, c.evalEvery);
   visit(Setting{"log-every", group, "K", "steps between log points (default: 20 to 50 of them)"}, c.logEvery);
   visit(Setting{"histograms", group, "", "record distributions of weights and gradients too"}, c.histograms);
+  visit(Setting{"receipt-every", group, "K", "a hash of all weights in receipt.jsonl every K steps; 0: none"},
+        c.receiptEvery);
+  visit(Setting{"trace", group, "", "receipts have a hash of every parameter"}, c.trace);
 
   group = "Process";
   visit(Setting{"threads", group, "T", "lanes, each computing whole grains (default: every core)"},

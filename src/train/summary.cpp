@@ -4,6 +4,44 @@
 
 namespace cohort {
 
+namespace {
+
+// One list serves both directions.
+template <class Worker, class Visit>
+void visitFields(Worker& w, Visit&& visit) {
+  visit("host", w.host);
+  visit("lanes", w.lanes);
+  visit("images_per_s", w.imagesPerSecond);
+  visit("images_per_s_uncertainty", w.uncertainty);
+  visit("images_per_s_jitter", w.jitter);
+  visit("wait_s", w.waitSeconds);
+  visit("communication_s", w.communicationSeconds);
+  visit("data_s", w.dataSeconds);
+  visit("peak_memory_bytes", w.peakMemoryBytes);
+}
+
+nlohmann::ordered_json jsonOf(const WorkerSummary& worker) {
+  nlohmann::ordered_json json;
+  visitFields(worker, [&](const char* key, const auto& field) { json[key] = field; });
+  return json;
+}
+
+}  // namespace
+
+std::string toJson(const WorkerSummary& worker) {
+  return jsonOf(worker).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+WorkerSummary workerSummary(const std::string& text) {
+  const auto json = nlohmann::json::parse(text);
+  WorkerSummary worker;
+  visitFields(worker, [&](const char* key, auto& field) {
+    const auto& value = json.at(key);
+    if (!value.is_null()) value.get_to(field);
+  });
+  return worker;
+}
+
 std::string toJson(const RunSummary& s) {
   nlohmann::ordered_json json{
       {"network", s.network},
@@ -41,6 +79,8 @@ std::string toJson(const RunSummary& s) {
     json["top5"] = s.evaluation->top5Accuracy();
     json["test_loss"] = s.evaluation->meanLoss();
   }
+  json["workers"] = nlohmann::ordered_json::array();
+  for (const WorkerSummary& worker : s.workers) json["workers"].push_back(jsonOf(worker));
   return json.dump(2) + "\n";
 }
 

@@ -4,11 +4,25 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/trainable.h"
 #include "train/statistics.h"
 
 namespace cohort {
+
+// One worker's part.
+struct WorkerSummary {
+  std::string host;
+  int lanes = 0;
+  double imagesPerSecond = 0;  // its own images, in the time that it did not wait for others
+  double uncertainty = 0;
+  double jitter = 0;
+  double waitSeconds = 0;           // for others, at the end of steps
+  double communicationSeconds = 0;  // processor time of its communication thread
+  double dataSeconds = 0;           // waiting for samples
+  std::int64_t peakMemoryBytes = 0;
+};
 
 struct RunSummary {
   std::string network;
@@ -35,6 +49,7 @@ struct RunSummary {
   std::string weightsHash;
   std::string checkpoint;  // the last one's path
   bool interrupted = false;
+  std::vector<WorkerSummary> workers;  // by rank; on the first one only
 
   // Of the steps' time: how much training waited for data.
   double dataShare() const {
@@ -44,5 +59,9 @@ struct RunSummary {
 };
 
 std::string toJson(const RunSummary& summary);
+
+// Between workers; what toJson gives.
+std::string toJson(const WorkerSummary& worker);
+WorkerSummary workerSummary(const std::string& json);
 
 }  // namespace cohort

@@ -1,0 +1,154 @@
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+#include <thread>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/run.h"
+#include "cli/signals.h"
+#include "launch/child_process.h"
+#include "report/receipt_file.h"
+#include "train/checkpoint.h"
+#include "train/config_file.h"
+
+namespace cohort {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<Receipt> receiptsOf(const fs::path& run) {
+  std::error_code ignored;
+  if (!fs::exists(run / "receipt.jsonl", ignored)) {
+    throw UsageError(fmt::format(
+        "{} has no receipt.jsonl: it is no run's folder, or was made with --receipt-every 0", run.string()));
+  }
+  return readReceipts(run / "receipt.jsonl");
+}
+
+struct Steps {
+  Step first = 0;
+  Step last = 0;
+};
+
+Steps parseSteps(const std::string& text) {
+  Steps steps;
+  const std::size_t colon = text.find(':');
+  const auto number = [&](std::size_t begin, std::size_t end, Step& value) {
+    const auto [stopped, error] = std::from_chars(text.data() + begin, text.data() + end, value);
+    return error == std::errc() && stopped == text.data() + end && value >= 0;
+  };
+  if (colon == std::string::npos || !number(0, colon, steps.first) ||
+      !number(colon + 1, text.size(), steps.last) || steps.first >= steps.last) {
+    throw UsageError(fmt::format("--replay takes FROM:TO, two steps such as 1000:1500, not '{}'", text));
+  }
+  return steps;
+}
+
+// A folder that is removed again.
+class ScratchFolder {
+ public:
+  explicit ScratchFolder(const fs::path& beside) {
+    std::string name = (fs::absolute(beside).parent_path() / "replay-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw IoError(fmt::format("cannot make a folder beside {}", beside.string()));
+    }
+    path_ = name;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+fs::path checkpointOf(const fs::path& run, Step step) {
+  std::vector<Step> there;
+  for (const CheckpointFile& file : listCheckpoints(run / "checkpoints")) {
+    if (file.step == step) return file.path;
+    there.push_back(file.step);
+  }
+  throw UsageError(there.empty()
+                       ? fmt::format("{} has no checkpoints to replay from", run.string())
+                       : fmt::format("{} has no checkpoint of step {}; it has those of {} (see --keep)",
+                                     run.string(), step, fmt::join(there, ", ")));
+}
+
+void runProgram(const std::vector<std::string>& arguments, const fs::path& log) {
+  const StopFlag& stop = stopOnSignals();
+  ChildProcess child(fs::read_symlink("/proc/self/exe"), arguments, log);
+  bool told = false;
+  std::optional<int> code;
+  while (!(code = child.exitCode())) {
+    if (stop && !std::exchange(told, true)) child.signal(SIGTERM);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  if (stop) throw UsageError("stopped by a signal; nothing was compared");
+  if (*code != kSuccess) {
+    const std::string text = readWholeFile(log);
+    throw IoError(fmt::format("the replay failed:\n{}",
+                              text.substr(text.size() - std::min<std::size_t>(text.size(), 500))));
+  }
+}
+
+int tell(const Comparison& comparison, const std::string& a, const std::string& b) {
+  if (comparison.equal.empty() && comparison.different.empty()) {
+    throw UsageError(fmt::format("{} and {} have no receipts of the same steps; see --receipt-every", a, b));
+  }
+  if (comparison.different.empty()) {
+    fmt::print("equal: {} receipts, of steps {} to {}\n", comparison.equal.size(), comparison.equal.front(),
+               comparison.equal.back());
+    return kSuccess;
+  }
+  const bool isParameter = comparison.what != "loss" && comparison.what != "weights";
+  fmt::print("different from step {} on: the {} differ{}\n", comparison.different.front(),
+             isParameter ? "weights" : comparison.what,
+             isParameter ? fmt::format(", first in {}", comparison.what) : "");
+  return kDiffers;
+}
+
+int verifyReplay(const VerifyArguments& arguments) {
+  const fs::path run = arguments.runs.front();
+  const Steps steps = parseSteps(arguments.replay);
+  const std::vector<Receipt> expected = receiptsOf(run);
+  const fs::path checkpoint = checkpointOf(run, steps.first);
+  const ScratchFolder scratch(run);
+  const fs::path job = scratch.path() / "job";
+  fs::create_directories(job / "checkpoints");
+  fs::copy_file(run / "config.yaml", job / "config.yaml");
+  fs::copy_file(checkpoint, job / "checkpoints" / checkpoint.filename());
+  runProgram(
+      {"cohort", "train", "--job-dir", job.string(), "--train-steps", std::to_string(steps.last), "--workers",
+       std::to_string(arguments.workers), "--checkpoint-every", "0", "--eval-every", "0", "--quiet"},
+      scratch.path() / "log.txt");
+  const Comparison comparison = compareReceipts(expected, receiptsOf(job), steps.first + 1, steps.last);
+  return tell(comparison, run.string(), fmt::format("its replay on {} workers", arguments.workers));
+}
+
+}  // namespace
+
+int verifyCommand(const VerifyArguments& arguments) {
+  if (!arguments.replay.empty()) {
+    if (arguments.runs.size() != 1)
+      throw UsageError("--replay compares one run with itself; give one folder");
+    return verifyReplay(arguments);
+  }
+  if (arguments.runs.size() != 2)
+    throw UsageError("verify compares two runs; give two folders, or one with --replay FROM:TO");
+  const Comparison comparison = compareReceipts(receiptsOf(arguments.runs[0]), receiptsOf(arguments.runs[1]),
+                                                0, std::numeric_limits<Step>::max());
+  return tell(comparison, arguments.runs[0], arguments.runs[1]);
+}
+
+}  // namespace cohort
