@@ -60,7 +60,7 @@ void BulkSynchronous::beginStep(Step step, Wishes wishes) {
 
 ShardedBulkSynchronous::ShardedBulkSynchronous(Communicator& workers, const ParameterLayout& layout,
                                                const BucketPlan& plan, std::span<Shard> shards,
-                                               std::span<float> weights, int grains, int lanes)
+                                               std::span<float> weights, int grains, int lanes, Wire wire)
     : shards_(shards),
       lanes_(lanes),
       tree_(grains),
@@ -74,7 +74,8 @@ ShardedBulkSynchronous::ShardedBulkSynchronous(Communicator& workers, const Para
                  .arenas = arenasOf(sum_, tree_.cover(own_)),
                  .weights = weights,
                  .apply = [this](std::size_t offset,
-                                 std::span<const float> sum) { shards_.update(offset, sum, step_); }},
+                                 std::span<const float> sum) { shards_.update(offset, sum, step_); },
+                 .wire = wire},
                 kExchangeTag) {}
 
 void ShardedBulkSynchronous::beginStep(Step step, Wishes wishes) {

@@ -59,7 +59,8 @@ class BulkSynchronous : public SyncRule {
 class ShardedBulkSynchronous : public SyncRule {
  public:
   ShardedBulkSynchronous(Communicator& workers, const ParameterLayout& layout, const BucketPlan& plan,
-                         std::span<Shard> shards, std::span<float> weights, int grains, int lanes);
+                         std::span<Shard> shards, std::span<float> weights, int grains, int lanes,
+                         Wire wire = Wire::Fp32);
 
   void beginStep(Step step, Wishes wishes) override;
   GrainRange grainsOf(int lane) const override { return shareOf(own_, {lane, lanes_}); }

@@ -1,10 +1,12 @@
 #include "sync/shard_exchange.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "sync/half.h"
 
 namespace cohort {
 namespace {
@@ -13,11 +15,27 @@ void addInto(float* __restrict sum, const float* __restrict part, std::size_t co
   for (std::size_t i = 0; i < count; ++i) sum[i] += part[i];
 }
 
-std::span<std::byte> bytesOf(float* values, std::size_t count) {
-  return std::as_writable_bytes(std::span(values, count));
+}  // namespace
+
+ShardExchange::Packet::Packet(Wire wire, std::span<float> values)
+    : values_(values), bytes_(wire == Wire::Fp16 ? halfBytes(values.size()) : 0) {}
+
+std::span<std::byte> ShardExchange::Packet::memory() {
+  return bytes_.empty() ? std::as_writable_bytes(values_) : std::span(bytes_);
 }
 
-}  // namespace
+void ShardExchange::Packet::pack() {
+  if (!bytes_.empty()) encodeHalf(values_, bytes_);
+}
+
+void ShardExchange::Packet::unpack() {
+  if (!bytes_.empty()) decodeHalf(bytes_, values_);
+}
+
+ShardExchange::Packet& ShardExchange::addPacket(std::span<float> values) {
+  packets_.push_back(std::make_unique<Packet>(parts_.wire, values));
+  return *packets_.back();
+}
 
 ShardExchange::ShardExchange(Communicator& workers, const BucketPlan& plan, Parts parts, int tag)
     : workers_(workers),
@@ -29,6 +47,7 @@ ShardExchange::ShardExchange(Communicator& workers, const BucketPlan& plan, Part
       pieces_(arenaOf_.size() * sliceAt_.size()),
       halves_(pieces_.size()),
       gradientSends_(pieces_.size()),
+      weightPackets_(sliceAt_.size()),
       weightSends_(sliceAt_.size()) {
   const int rank = workers.rank();
   COHORT_CHECK(plan.workers() == workers.size() && static_cast<int>(parts_.nodesOf.size()) == workers.size(),
@@ -37,6 +56,10 @@ ShardExchange::ShardExchange(Communicator& workers, const BucketPlan& plan, Part
   for (int bucket = 0; bucket < plan.count(); ++bucket) {
     sliceAt_[static_cast<std::size_t>(bucket)] = owned;
     owned += plan.slice(bucket, rank).size();
+  }
+  if (parts_.wire == Wire::Fp16) {
+    changes_ = FloatBuffer(parts_.weights.size());
+    before_ = FloatBuffer(owned);
   }
   for (int peer = 0; peer < workers.size(); ++peer) {
     const std::vector<int>& nodes = parts_.nodesOf[static_cast<std::size_t>(peer)];
@@ -66,10 +89,12 @@ void ShardExchange::addGradientTransfers(int bucket, int tag) {
       if (peer != rank) {
         const std::size_t size = plan_.slice(bucket, rank).size();
         if (size == 0) continue;
+        Packet& packet = addPacket({place(node, bucket), size});
         const std::size_t index = receives_.size();
-        receives_.push_back({&workers_.addReceive(peer, tag + node, bytesOf(place(node, bucket), size),
-                                                  [this, index, node, bucket] {
+        receives_.push_back({&workers_.addReceive(peer, tag + node, packet.memory(),
+                                                  [this, &packet, index, node, bucket] {
                                                     isReceived_[index] = true;
+                                                    packet.unpack();
                                                     add(node, bucket);
                                                     --underWay_;
                                                   }),
@@ -80,9 +105,9 @@ void ShardExchange::addGradientTransfers(int bucket, int tag) {
       for (int owner = 0; owner < workers_.size(); ++owner) {
         const ArenaRange slice = plan_.slice(bucket, owner);
         if (owner == rank || slice.size() == 0) continue;
-        float* values = arenaOf_[static_cast<std::size_t>(node)] + slice.begin;
+        Packet& packet = addPacket({arenaOf_[static_cast<std::size_t>(node)] + slice.begin, slice.size()});
         gradientSends_[at(node, bucket)].push_back(
-            &workers_.addSend(owner, tag + node, bytesOf(values, slice.size()), [this] { --underWay_; }));
+            {&packet, &workers_.addSend(owner, tag + node, packet.memory(), [this] { --underWay_; })});
         ++transfersPerStep_;
       }
     }
@@ -90,26 +115,35 @@ void ShardExchange::addGradientTransfers(int bucket, int tag) {
 }
 
 void ShardExchange::addWeightTransfers(int bucket, int tag) {
+  const bool rounds = parts_.wire == Wire::Fp16;
+  const auto packetOf = [&](const ArenaRange& slice) -> Packet& {
+    return addPacket((rounds ? changes_.span() : parts_.weights).subspan(slice.begin, slice.size()));
+  };
+  const ArenaRange own = plan_.slice(bucket, workers_.rank());
+  if (own.size() > 0) weightPackets_[static_cast<std::size_t>(bucket)] = &packetOf(own);
   for (int peer = 0; peer < workers_.size(); ++peer) {
     if (peer == workers_.rank()) continue;
-    const ArenaRange own = plan_.slice(bucket, workers_.rank());
-    const ArenaRange its = plan_.slice(bucket, peer);
     if (own.size() > 0) {
       weightSends_[static_cast<std::size_t>(bucket)].push_back(&workers_.addSend(
-          peer, tag, bytesOf(parts_.weights.data() + own.begin, own.size()), [this] { --underWay_; }));
+          peer, tag, weightPackets_[static_cast<std::size_t>(bucket)]->memory(), [this] { --underWay_; }));
       ++transfersPerStep_;
     }
-    if (its.size() > 0) {
-      const std::size_t index = receives_.size();
-      receives_.push_back(
-          {&workers_.addReceive(peer, tag, bytesOf(parts_.weights.data() + its.begin, its.size()),
-                                [this, index] {
-                                  isReceived_[index] = true;
-                                  --underWay_;
-                                }),
-           peer, false});
-      ++transfersPerStep_;
-    }
+    const ArenaRange its = plan_.slice(bucket, peer);
+    if (its.size() == 0) continue;
+    Packet& packet = packetOf(its);
+    const std::size_t index = receives_.size();
+    receives_.push_back({&workers_.addReceive(peer, tag, packet.memory(),
+                                              [this, &packet, index, its, rounds] {
+                                                isReceived_[index] = true;
+                                                packet.unpack();
+                                                if (rounds) {
+                                                  addInto(parts_.weights.data() + its.begin,
+                                                          packet.values().data(), its.size());
+                                                }
+                                                --underWay_;
+                                              }),
+                         peer, false});
+    ++transfersPerStep_;
   }
 }
 
@@ -130,7 +164,10 @@ void ShardExchange::finished(int node, PieceIndex piece) {
 }
 
 void ShardExchange::bucketFinished(int node, int bucket) {
-  for (Communicator::Transfer* transfer : gradientSends_[at(node, bucket)]) workers_.start(*transfer);
+  for (const Send& send : gradientSends_[at(node, bucket)]) {
+    send.packet->pack();
+    workers_.start(*send.transfer);
+  }
   if (plan_.slice(bucket, workers_.rank()).size() > 0) add(node, bucket);
 }
 

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,11 @@
 #include "sync/grain_tree.h"
 
 namespace cohort {
+
+// How floats travel. With 16 bits (see half.h) gradients are rounded before they are added, in 32 bits; and what travels back is the
+// change of the weights, rounded, which everybody adds to the same weights: all workers still agree in every bit, but the bits
+// depend on how many they are.
+enum class Wire { Fp32, Fp16 };
 
 class ShardExchange {
  public:
@@ -37,6 +43,7 @@ class ShardExchange {
     // By a lane or the communication thread: the sum over all workers of the floats at `offset`, in this worker's slice of a
     // bucket, is complete; on return the slice's weights are the new ones.
     std::function<void(std::size_t offset, std::span<const float> sum)> apply;
+    Wire wire = Wire::Fp32;
   };
 
   // Tags from `tag` on are its own, as many as tagCount says.
@@ -52,6 +59,26 @@ class ShardExchange {
   void end(const std::string& what);
 
  private:
+  // Floats in their place, and the message that carries them.
+  class Packet {
+   public:
+    Packet(Wire wire, std::span<float> values);
+    std::span<std::byte> memory();
+    void pack();
+    void unpack();
+    std::span<float> values() const { return values_; }
+
+   private:
+    std::span<float> values_;
+    std::vector<std::byte> bytes_;  // empty: the floats are the message
+  };
+  struct Send {
+    Packet* packet = nullptr;
+    Communicator::Transfer* transfer = nullptr;
+  };
+
+  Packet& addPacket(std::span<float> values);
+  void applySum(int bucket);
   void addGradientTransfers(int bucket, int tag);
   void addWeightTransfers(int bucket, int tag);
   void bucketFinished(int node, int bucket);
@@ -83,8 +110,12 @@ class ShardExchange {
   };
   std::vector<Receive> receives_;
   std::vector<std::atomic<bool>> isReceived_;
-  std::vector<std::vector<Communicator::Transfer*>> gradientSends_;  // by node and bucket
-  std::vector<std::vector<Communicator::Transfer*>> weightSends_;    // by bucket
+  std::vector<std::unique_ptr<Packet>> packets_;
+  std::vector<std::vector<Send>> gradientSends_;                   // by node and bucket
+  std::vector<Packet*> weightPackets_;                             // by bucket: this worker's slice
+  std::vector<std::vector<Communicator::Transfer*>> weightSends_;  // by bucket
+  FloatBuffer changes_;                                            // of the weights, where 16 bits travel
+  FloatBuffer before_;  // this worker's slices, one after the other
 };
 
 }  // namespace cohort

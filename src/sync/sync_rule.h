@@ -23,6 +23,9 @@ class SyncRule {
   virtual void reportLoss(GrainIndex grain, const LossSum& loss) = 0;
   virtual GradientSink& sinkFor(GrainIndex grain) = 0;
   virtual StepResult finishStep() = 0;
+  // Whether the weights after this step are the run's: the same on all workers. Only then is there something to evaluate or to
+  // keep.
+  virtual bool isCommon(Step) const { return true; }
   // From the next step on, the gradients as they were applied are also left in this arena, in the slices that this worker
   // applies; empty: no more.
   virtual void keepGradients(std::span<float> arena) = 0;

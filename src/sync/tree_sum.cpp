@@ -102,7 +102,7 @@ float* TreeSum::place(int node, PieceIndex piece) {
   return arenaOf(node).data() + layout_.piece(piece).offset;
 }
 
-void TreeSum::finish(int node, PieceIndex piece, const float* values) {
+void TreeSum::finish(int node, PieceIndex piece, float* values) {
   const Piece& where = layout_.piece(piece);
   const std::size_t pieces = layout_.pieces().size();
   while (!isCover_[static_cast<std::size_t>(node)]) {

@@ -28,7 +28,7 @@ class TreeSum {
  public:
   // Called by the lane that finished it, once per step, piece and node of the range's cover, with the sum over the node's
   // grains. It stays where it is until the lanes come to this piece in the next step.
-  using Complete = std::function<void(int node, PieceIndex, std::span<const float> sum)>;
+  using Complete = std::function<void(int node, PieceIndex, std::span<float> sum)>;
 
   TreeSum(const ParameterLayout& layout, const GrainTree& tree, GrainRange range, int lanes,
           Complete complete);
@@ -44,7 +44,7 @@ class TreeSum {
 
   void placeGrains(GrainRange grains);
   // The node's sum for this piece is complete and lies at `values`.
-  void finish(int node, PieceIndex piece, const float* values);
+  void finish(int node, PieceIndex piece, float* values);
   float* place(int node, PieceIndex piece);  // a node's sum lies in its leftmost grain's arena
 
   int arenaIndex(GrainIndex grain) const {

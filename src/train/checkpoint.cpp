@@ -29,6 +29,7 @@ constexpr std::string_view kSuffix = ".safetensors";
 constexpr std::string_view kStep = "cohort.step";
 constexpr std::string_view kConfig = "cohort.config";
 constexpr std::string_view kRunHash = "cohort.hash.run";
+constexpr std::string_view kHashPrefix = "cohort.hash.";
 
 // The checkpoints' own channel: they are written while steps are computed.
 constexpr int kChannel = 1;
@@ -47,15 +48,37 @@ struct Arena {
   std::string tensorName(const Parameter& parameter) const {
     return name == "weights" ? parameter.name : fmt::format("slot.{}.{}", name, parameter.name);
   }
-  std::string hashKey() const { return "cohort.hash." + name; }
+  std::string hashKey() const { return std::string(kHashPrefix) + name; }
 };
 
-// What this worker owns.
+Part partOf(std::span<float> arena, const ArenaRange& range) {
+  return {range.begin, arena.subspan(range.begin, range.size())};
+}
+
+// Of rules with weights of their own: what is common by slices, and every worker's slots, of which this one has its own.
+std::vector<Arena> arenasWithOwnSlots(TrainingState& state) {
+  const TrainingState::OwnSlots& own = *state.ownSlots;
+  std::vector<Arena> arenas{{"weights", {}}};
+  if (state.outer.size() > 0) arenas.push_back({"outer_momentum", {}});
+  for (const ArenaRange& slice : own.slices) {
+    arenas.front().parts.push_back(partOf(state.weights.span(), slice));
+    if (state.outer.size() > 0) arenas.back().parts.push_back(partOf(state.outer.span(), slice));
+  }
+  for (int rank = 0; rank < own.size; ++rank) {
+    for (const Shard::Slot& slot : state.shards.front().slots()) {
+      arenas.push_back({fmt::format("{}@{}", slot.name, rank), {}});
+      if (rank == own.rank) arenas.back().parts.push_back({0, slot.values});
+    }
+  }
+  return arenas;
+}
+
+// What the file has, with the parts that this worker owns.
 std::vector<Arena> arenasOf(TrainingState& state) {
+  if (state.ownSlots) return arenasWithOwnSlots(state);
   std::vector<Arena> arenas{{"weights", {}}};
   for (Shard& shard : state.shards) {
-    arenas.front().parts.push_back(
-        {shard.begin(), state.weights.span().subspan(shard.begin(), shard.end() - shard.begin())});
+    arenas.front().parts.push_back(partOf(state.weights.span(), {shard.begin(), shard.end()}));
     std::size_t next = 1;
     for (const Shard::Slot& slot : shard.slots()) {
       if (next == arenas.size()) arenas.push_back({slot.name, {}});
@@ -373,6 +396,19 @@ void readArena(const SafetensorsReader& file, const ParameterLayout& layout, con
   }
 }
 
+// Where a file of rules with own slots has another number of workers, this worker goes on with one of theirs.
+std::string storedName(const SafetensorsReader& file, const std::string& name) {
+  const std::size_t at = name.find('@');
+  if (at == std::string::npos) return name;
+  const auto has = [&](int rank) {
+    return file.metadata().contains(fmt::format("cohort.hash.{}@{}", name.substr(0, at), rank));
+  };
+  int stored = 0;
+  while (has(stored)) ++stored;
+  return fmt::format("{}@{}", name.substr(0, at), std::stoi(name.substr(at + 1)) % std::max(1, stored));
+}
+
+// Against its hash in the metadata.
 void requireWhole(const SafetensorsReader& file, const ParameterLayout& layout, const Arena& arena) {
   constexpr std::size_t kChunkFloats = kHashChunkBytes / sizeof(float);
   std::vector<ChunkHash> chunks;
@@ -404,7 +440,16 @@ void restoreCheckpoint(const fs::path& path, TrainingState& state) {
   }
   std::vector<Arena> arenas = arenasOf(state);
   arenas.front().parts = {{0, state.weights.span()}};  // all workers have all weights
-  for (const Arena& arena : arenas) requireWhole(file, state.layout, arena);
+  if (state.ownSlots && state.outer.size() > 0) arenas[1].parts = {{0, state.outer.span()}};
+  for (Arena& arena : arenas) {
+    arena.name = storedName(file, arena.name);
+    metadataOf(file, arena.hashKey());
+  }
+  // All that is there, whoever needs it: workers agree on what is whole.
+  for (const auto& [key, hash] : file.metadata()) {
+    if (key.starts_with(kHashPrefix) && key != kRunHash)
+      requireWhole(file, state.layout, {key.substr(kHashPrefix.size()), {}});
+  }
   for (const Arena& arena : arenas) {
     for (const Part& part : arena.parts) readArena(file, state.layout, arena, part.offset, part.values);
   }

@@ -171,6 +171,23 @@ std::string networkOf(std::span<const GivenSettings> layers) {
 }  // namespace
 
 void requireWorkers(const RunConfig& config) {
+  const bool isLocal = config.sync != "bsp";
+  if (isLocal && config.averageDecay > 0) {
+    throw UsageError(
+        fmt::format("--average-decay needs weights that all workers share at every step, which --sync {} has "
+                    "not; leave it out, or use --sync bsp",
+                    config.sync));
+  }
+  if (isLocal && config.grains % config.workers != 0) {
+    std::vector<std::int64_t> divisors;
+    for (std::int64_t d = 1; d <= config.grains; ++d) {
+      if (config.grains % d == 0) divisors.push_back(d);
+    }
+    throw UsageError(fmt::format(
+        "with --sync {} each worker needs as many grains as the others, and {} do not divide by {} "
+        "workers; --workers {} would do",
+        config.sync, config.grains, config.workers, fmt::join(divisors, ", ")));
+  }
   if (config.workers <= config.grains) return;
   std::int64_t enough = config.workers;
   while (enough < config.batchSize && config.batchSize % enough != 0) ++enough;

@@ -21,6 +21,7 @@
 #include "report/metrics_file.h"
 #include "report/receipt_file.h"
 #include "sync/bulk_synchronous.h"
+#include "sync/local_steps.h"
 #include "sync/slice_gather.h"
 #include "train/checkpoint.h"
 #include "train/config_file.h"
@@ -103,8 +104,7 @@ class Run {
         lanes_(laneCount(), coresOf(config_, place, laneCount())),
         model_(buildGraph(context, config_), config_.batchSize / config_.grains, lanes_, config_.seed),
         plan_(model_.layout(), workers_.size()),
-        state_(model_.layout(), shardOptions(config_, data_.train->size()), plan_.slicesOf(workers_.rank()),
-               config_.seed, lanes_.count()),
+        state_(makeState()),
         checkpoints_(job.checkpoints(), static_cast<int>(config_.keep), workers_),
         batches_(*data_.train, {.batchSize = config_.batchSize,
                                 .grains = static_cast<int>(config_.grains),
@@ -122,6 +122,8 @@ class Run {
     return grainsOfWorker(static_cast<int>(config_.grains), workers_.rank(), workers_.size());
   }
   int laneCount() const { return lanesOf(config_, place_, ownGrains().count()); }
+  bool isLocal() const { return config_.sync != "bsp"; }
+  TrainingState makeState() const;
   std::unique_ptr<SyncRule> makeRule();
   void requireSameConfiguration() const;
   Wishes wishes(const StopFlag& stop, Clock::time_point begin) const;
@@ -129,7 +131,6 @@ class Run {
   std::unique_ptr<Prefetcher> startPrefetcher() const;
   void loop(const StopFlag& stop);
   std::string diverged();
-  bool checkpointDue(Wishes wished) const;
   void checkpoint();
   std::span<const float> evaluationWeights();
   LossSum evaluationSum();
@@ -173,6 +174,14 @@ class Run {
   Step lastCheckpoint_ = -1;
   Clock::time_point lastCheckpointTime_;
   CheckpointInterval interval_;
+  // What waits for weights that all workers have in common; with most rules, that is after every step.
+  struct Due {
+    Wishes wishes = 0;
+    bool evaluation = false;
+    bool checkpoint = false;
+    bool receipt = false;
+  };
+  Due due_;
   StepTimes times_;
   std::vector<double> losses_;  // of the last kRecent steps, by step modulo kRecent
   std::optional<LossSum> evaluation_;
@@ -187,13 +196,35 @@ class Run {
   RunSummary summary_;
 };
 
+TrainingState Run::makeState() const {
+  ShardOptions options = shardOptions(config_, data_.train->size());
+  const std::vector<ArenaRange> slices = plan_.slicesOf(workers_.rank());
+  if (!isLocal()) return {model_.layout(), options, slices, config_.seed, lanes_.count()};
+  options.grains = ownGrains().count();
+  TrainingState state(model_.layout(), options, config_.seed, lanes_.count());
+  state.ownSlots = {.rank = workers_.rank(), .size = workers_.size(), .slices = slices};
+  if (config_.sync == "diloco" && config_.outerMomentum > 0) state.outer = FloatBuffer(state.layout.size());
+  return state;
+}
+
 std::unique_ptr<SyncRule> Run::makeRule() {
   const int grains = static_cast<int>(config_.grains);
+  const Wire wire = config_.wire == "fp16" ? Wire::Fp16 : Wire::Fp32;
+  if (isLocal()) {
+    LocalOptions options{.every = config_.avgFreq, .last = target_ - 1, .wire = wire};
+    if (config_.sync == "diloco") {
+      options.every = config_.innerSteps;
+      options.outerRate = config_.outerLearningRate;
+      options.outerMomentum = config_.outerMomentum;
+    }
+    return std::make_unique<LocalSteps>(workers_, state_.layout, plan_, state_.shards, state_.weights.span(),
+                                        state_.outer.span(), grains, lanes_.count(), options);
+  }
   if (workers_.size() == 1) {
     return std::make_unique<BulkSynchronous>(workers_, state_.layout, state_.shards, grains, lanes_.count());
   }
   return std::make_unique<ShardedBulkSynchronous>(workers_, state_.layout, plan_, state_.shards,
-                                                  state_.weights.span(), grains, lanes_.count());
+                                                  state_.weights.span(), grains, lanes_.count(), wire);
 }
 
 // Settings that change the result must be the same everywhere; a difference would show only as a wrong sum.
@@ -201,6 +232,7 @@ void Run::requireSameConfiguration() const {
   RunConfig shared = config_;
   shared.threads = 0;
   shared.dataThreads = -1;
+  shared.pin = true;
   const std::string own = toYaml(shared);
   const std::vector<std::string> all = channel_.gather(own, "its configuration");
   std::string difference;
@@ -253,7 +285,9 @@ std::unique_ptr<Prefetcher> Run::startPrefetcher() const {
 void Run::openRecords() {
   if (config_.histograms) {
     gradients_ = FloatBuffer(state_.layout.size());
-    gatherGradients_ = std::make_unique<SliceGather>(workers_, plan_, gradients_.span(), kGradientsTag);
+    // Each worker's own where it steps alone: the first one's are recorded.
+    if (!isLocal())
+      gatherGradients_ = std::make_unique<SliceGather>(workers_, plan_, gradients_.span(), kGradientsTag);
   }
   if (!workers_.isFirst()) return;
   auto metrics = std::make_unique<MetricsFile>(job_.path() / "metrics.jsonl", startStep_);
@@ -328,15 +362,23 @@ void Run::loop(const StopFlag& stop) {
     ++state_.step;
     place_.activity.finishStep(state_.step);
     report(sums);
-    if (receipts_ && state_.step % config_.receiptEvery == 0) writeReceipt(sums);
+    due_.wishes |= result.wishes;
+    due_.evaluation |= config_.evalEvery > 0 && state_.step % config_.evalEvery == 0;
+    due_.checkpoint |= interval_.steps > 0 && state_.step % interval_.steps == 0;
+    due_.receipt |= receipts_ && state_.step % config_.receiptEvery == 0;
+    const bool isCommon = rule_->isCommon(state_.step - 1);
+    if (isCommon && std::exchange(due_.receipt, false)) writeReceipt(sums);
     if (logPointAfter(state_.step)) logPoint();
-    summary_.interrupted = (result.wishes & kWishStop) != 0 && state_.step < target_;
-    if (summary_.interrupted || (result.wishes & kWishEnd) != 0 || state_.step == target_) break;
-    if (config_.evalEvery > 0 && state_.step % config_.evalEvery == 0) {
+    if (state_.step == target_) break;
+    if (!isCommon) continue;
+    summary_.interrupted = (due_.wishes & kWishStop) != 0;
+    if (summary_.interrupted || (due_.wishes & kWishEnd) != 0) break;
+    if (std::exchange(due_.evaluation, false)) {
       observer_.evaluated(evaluate());
       place_.activity.enter(Activity::Phase::Steps);
     }
-    if (checkpointDue(result.wishes)) checkpoint();
+    if (std::exchange(due_.checkpoint, false) || (due_.wishes & kWishCheckpoint) != 0) checkpoint();
+    due_.wishes = 0;
   }
 }
 
@@ -352,10 +394,6 @@ std::string Run::diverged() {
                                : fmt::format("the last checkpoint, of step {}, is kept", files.back().step);
   return fmt::format("the loss is no longer a number at step {}; a smaller --lr would help ({})", state_.step,
                      kept);
-}
-
-bool Run::checkpointDue(Wishes wished) const {
-  return (interval_.steps > 0 && state_.step % interval_.steps == 0) || (wished & kWishCheckpoint) != 0;
 }
 
 void Run::checkpoint() {
@@ -470,7 +508,7 @@ void Run::logPoint() {
 }
 
 void Run::recordDistributions() {
-  gatherGradients_->run("the gradients");
+  if (gatherGradients_) gatherGradients_->run("the gradients");
   if (!workers_.isFirst()) return;
   for (const Parameter& parameter : state_.layout.parameters()) {
     if (parameter.kind != ParameterKind::Weight) continue;

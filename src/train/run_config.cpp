@@ -53,6 +53,10 @@ constexpr Range kRanges[] = {
     {"workers", 1, 4096},
     {"batch-per-worker", 0, kMostItems},
     {"max-restarts", 0, kMostItems},
+    {"avg-freq", 1, kMostSteps},
+    {"inner-steps", 1, kMostSteps},
+    {"outer-lr", 0, 1e6},
+    {"outer-momentum", 0, 1},
     {"stall-timeout", 0.1, 1e9},
     {"data-threads", -1, 256},
 };
@@ -108,6 +112,10 @@ void checkText(std::string_view name, const std::string& text) {
     parseSplitPart(text, fmt::format("--{}", name));
   } else if (name == "optimizer") {
     checkWord("optimizer", text, optimizerNames());
+  } else if (name == "sync") {
+    checkWord("synchronisation rule", text, {"bsp", "local", "diloco"});
+  } else if (name == "wire") {
+    checkWord("wire format", text, {"fp32", "fp16"});
   } else if (name == "eval-on") {
     checkWord("split", text, {"test", "validation"});
   } else if (name == "schedule") {

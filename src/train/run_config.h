@@ -55,6 +55,14 @@ struct RunConfig {
   double averageDecay = 0;
   std::string initFrom;
 
+  // How workers agree.
+  std::string sync = "bsp";
+  std::int64_t avgFreq = 1;      // local
+  std::int64_t innerSteps = 50;  // diloco
+  double outerLearningRate = 0.7;
+  double outerMomentum = 0.9;
+  std::string wire = "fp32";
+
   // How long, and what is kept.
   std::int64_t trainSteps = 0;  // 0: no limit
   double epochs = 0;            // 0: no limit
@@ -172,6 +180,16 @@ void visitSettings(Config& c, Visit&& visit) {
         c.workers);
   visit(Setting{"batch-per-worker", group, "N", "instead of --batch-size: samples of each worker in a step"},
         c.batchPerWorker);
+  visit(Setting{"sync", group, "RULE", "bsp, local (average weights every --avg-freq steps) or diloco", true},
+        c.sync);
+  visit(Setting{"avg-freq", group, "K", "local: steps between averagings"}, c.avgFreq);
+  visit(Setting{"inner-steps", group, "H", "diloco: steps between outer steps"}, c.innerSteps);
+  visit(Setting{"outer-lr", group, "X", "diloco: rate of the outer step"}, c.outerLearningRate);
+  visit(Setting{"outer-momentum", group, "X", "diloco: Nesterov momentum of the outer step"},
+        c.outerMomentum);
+  visit(
+      Setting{"wire", group, "TYPE", "fp32, or fp16: half the bytes, but not the same bits for any workers"},
+      c.wire);
   visit(Setting{"max-restarts", group, "N", "starts after a failure, in a row without a new checkpoint"},
         c.maxRestarts);
   visit(Setting{"elastic", group, "", "go on with one worker fewer after a failure"}, c.elastic);

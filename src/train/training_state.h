@@ -1,6 +1,7 @@
 // The whole state of a run: its parameters, its optimizer slots, and one integer, the step.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,15 @@ struct TrainingState {
   FloatBuffer weights;  // all of them, on every worker
   std::vector<Shard> shards;
   Step step = 0;  // the next one to compute
+
+  // Rules with weights of their own: the shard is the whole arena's, and its slots are one worker's.
+  struct OwnSlots {
+    int rank = 0;
+    int size = 1;
+    std::vector<ArenaRange> slices;  // of what all have in common, those that this worker writes
+  };
+  std::optional<OwnSlots> ownSlots{};
+  FloatBuffer outer{};  // the outer step's momentum, in these slices; empty where there is none
 };
 
 // A hash of all weights (running statistics included) in plain layout and arena order.
