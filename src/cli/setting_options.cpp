@@ -100,6 +100,11 @@ std::vector<std::string> normalizedArguments(int argc, const char* const* argv) 
     const auto end = std::ranges::find(text, '=');
     std::replace(text.begin(), end, '_', '-');
   }
+  // An older program's switch: every step is synchronous.
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const bool isLast = i + 1 == arguments.size() || arguments[i + 1].starts_with("-");
+    if (arguments[i] == "--sync" && isLast) arguments[i] += "=bsp";
+  }
   return arguments;
 }
 

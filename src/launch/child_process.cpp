@@ -68,7 +68,7 @@ ChildProcess::ChildProcess(const std::filesystem::path& program, const std::vect
   process_ = fork();
   if (process_ == 0)
     becomeProgram(program.c_str(), argumentPointers.get(), variablePointers.get(), input.get(), written.get(),
-                  parent);
+                  parent, deathSignal);
   if (process_ < 0) throw IoError(fmt::format("cannot start a process: {}", systemMessage(errno)));
 }
 

@@ -1,6 +1,7 @@
 #include "sync/local_steps.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 

@@ -11,10 +11,12 @@ namespace {
 
 using Kind = OlderName::Kind;
 
-constexpr std::string_view kOneWorker =
-    "is not possible yet: this version trains on 1 worker with all its cores";
+constexpr std::string_view kNoSplit =
+    "is not possible yet: in this version workers divide the batch (--workers), not the network";
+constexpr std::string_view kNoServers =
+    "is not possible yet: this version has no parameter servers; --workers starts workers that exchange by MPI";
 constexpr std::string_view kElastic = "it belongs to the rule EASGD, and BSP is used";
-constexpr std::string_view kOneExchange = "one worker exchanges nothing";
+constexpr std::string_view kOneExchange = "there is one way to exchange: buckets, by MPI";
 constexpr std::string_view kPrepared =
     "needs prepared files that are not read here; leave it out, and give dataset: folder and the images' "
     "data-dir";
@@ -26,7 +28,7 @@ constexpr OlderName kNames[] = {
     {.name = "model-dir", .setting = "job-dir"},
     {.name = "log-dir", .setting = "job-dir"},
     {.name = "batch-num", .setting = "train-steps"},
-    {.name = "mode", .kind = Kind::Accepted, .values = "1dev", .text = kOneWorker},
+    {.name = "mode", .kind = Kind::Accepted, .values = "1dev", .text = kNoSplit},
     {.name = "eval",
      .kind = Kind::Accepted,
      .values = "false|no|off",
@@ -66,43 +68,34 @@ constexpr OlderName kNames[] = {
      .kind = Kind::Accepted,
      .values = "0",
      .text = "is not possible: cohort computes on processor cores; leave it out (--threads says how many)"},
-    {.name = "sync",
-     .kind = Kind::Accepted,
-     .values = "true|yes|on",
-     .text = "is not possible yet: every step of this version is synchronous",
-     .isSwitch = true},
 
     // Programs with parameter servers.
-    {.name = "job-name", .kind = Kind::Accepted, .text = kOneWorker},
-    {.name = "task-index", .kind = Kind::Accepted, .values = "0", .text = kOneWorker},
-    {.name = "ps-hosts", .kind = Kind::Accepted, .text = kOneWorker},
-    {.name = "worker-hosts", .kind = Kind::Accepted, .text = kOneWorker},
+    {.name = "job-name", .kind = Kind::Accepted, .text = kNoServers},
+    {.name = "task-index", .kind = Kind::Accepted, .values = "0", .text = kNoServers},
+    {.name = "ps-hosts", .kind = Kind::Accepted, .text = kNoServers},
+    {.name = "worker-hosts", .kind = Kind::Accepted, .text = kNoServers},
 
     // An MPI trainer's config.yaml: the rule and the exchange.
     {.name = "sync-rule",
      .kind = Kind::Accepted,
      .values = "bsp",
-     .text = "is not possible yet: the rule of this version is BSP, every step synchronous"},
-    {.name = "avg-freq",
-     .kind = Kind::Accepted,
-     .values = "1",
-     .text = "is not possible yet: this version exchanges in every step"},
+     .text = "is not possible yet: the rules of this version are bsp, local and diloco (--sync)"},
     {.name = "sync-freq",
      .kind = Kind::Accepted,
      .values = "1",
-     .text = "is not possible yet: this version exchanges in every step"},
+     .text = "is not possible: give --sync local and --avg-freq"},
     {.name = "train-mode",
      .kind = Kind::Accepted,
      .values = "avg|cdd",
-     .text = "is not possible yet: the rule of this version is BSP, every step synchronous"},
+     .text = "is not possible yet: the rules of this version are bsp, local and diloco (--sync)"},
     {.name = "worker-type",
      .kind = Kind::Accepted,
      .values = "avg|cdd",
-     .text = "is not possible yet: the rule of this version is BSP, every step synchronous"},
+     .text = "is not possible yet: the rules of this version are bsp, local and diloco (--sync)"},
     {.name = "sync-type",
      .kind = Kind::Accepted,
      .values = "avg|cdd",
-     .text = "is not possible yet: the rule of this version is BSP, every step synchronous"},
+     .text = "is not possible yet: the rules of this version are bsp, local and diloco (--sync)"},
     {.name = "sync-start", .kind = Kind::Noted, .text = kOneExchange, .isSwitch = true},
     {.name = "alpha", .kind = Kind::Noted, .text = kElastic},
     {.name = "server-alpha", .kind = Kind::Noted, .text = kElastic},
@@ -202,7 +195,10 @@ const OlderName* findOlderName(std::string_view name) {
 }
 
 std::string todaysValue(std::string_view setting, const std::string& text) {
-  return setting == "dataset" && (text == "fake_data" || text == "fake-data") ? "synthetic" : text;
+  if (setting == "dataset" && (text == "fake_data" || text == "fake-data")) return "synthetic";
+  // As a switch it said that every step is synchronous.
+  if (setting == "sync" && parseSwitch(text).value_or(false)) return "bsp";
+  return text;
 }
 
 void refuseRemotePath(const std::string& text) {

@@ -80,11 +80,9 @@ TEST(OlderNames, AreSettingsOfToday) {
 TEST(OlderNames, WhatIsHereAlreadyIsAcceptedInSilence) {
   for (const auto& [name, value] :
        std::vector<std::pair<std::string, std::string>>{{"sync-rule", "BSP"},
-                                                        {"sync", "true"},
                                                         {"num-gpus", "0"},
                                                         {"mode", "1dev"},
                                                         {"lr-policy", "step"},
-                                                        {"avg-freq", "1"},
                                                         {"train-mode", "cdd"},
                                                         {"variable-strategy", "CPU"},
                                                         {"eval", "False"}}) {
@@ -98,11 +96,10 @@ TEST(OlderNames, WhatIsNotHereIsRefusedWithASentence) {
     const char *name, *value, *sentence;
   } cases[] = {{"sync-rule", "EASGD", "--sync-rule EASGD is not possible yet"},
                {"sync-rule", "GOSGD", "--sync-rule GOSGD is not possible yet"},
-               {"sync", "false", "--sync false is not possible yet"},
                {"num-gpus", "2", "--num-gpus 2 is not possible"},
                {"mode", "4dev-model", "--mode 4dev-model is not possible yet"},
                {"lr-policy", "auto", "--lr-policy auto is not possible yet"},
-               {"avg-freq", "10", "--avg-freq 10 is not possible yet"},
+               {"sync-freq", "10", "--sync-freq 10 is not possible: give --sync local"},
                {"ps-hosts", "a:1", "--ps-hosts a:1 is not possible yet"},
                {"eval", "true", "--eval is a command of its own: cohort eval"},
                {"num-layers", "many", "--num-layers many is no number"},
