@@ -176,7 +176,8 @@ void requireSharedDirectory(const Channel& channel, const std::filesystem::path&
   const std::string token =
       fmt::format("{} {}\n", getpid(), std::chrono::system_clock::now().time_since_epoch().count());
   if (channel.workers().isFirst()) writeTestimony(file, token);
-  if (channel.broadcast(token, "the job directory's mark") == readWholeFile(file)) return;
+  const std::string mark = channel.broadcast(token, "the job directory's mark");
+  if (readWholeFile(file) == mark) return;
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
   throw UsageError(fmt::format(

@@ -89,7 +89,7 @@ void computeLane(SyncRule& rule, const ParameterLayout& layout, std::span<const 
 }
 
 Outcome runWorker(Communicator& workers, const ParameterLayout& layout, const BucketPlan& plan,
-                  ShardOptions options, int grains, int lanes, int steps) {
+                  ShardOptions options, int grains, int lanes, int steps, Wire wire = Wire::Fp32) {
   Outcome outcome{std::vector<float>(layout.size()), {}};
   initialize(layout, 1, outcome.weights);
   std::vector<Shard> shards;
@@ -103,7 +103,7 @@ Outcome runWorker(Communicator& workers, const ParameterLayout& layout, const Bu
     rule = std::make_unique<BulkSynchronous>(workers, layout, shards, grains, lanes);
   } else {
     rule = std::make_unique<ShardedBulkSynchronous>(workers, layout, plan, shards, outcome.weights, grains,
-                                                    lanes);
+                                                    lanes, wire);
   }
   for (Step step = 0; step < steps; ++step) {
     rule->beginStep(step, workers.rank() == 1 && step == 2 ? kWishStop : 0);
@@ -158,6 +158,42 @@ TEST(BulkSynchronous, GivesTheBitsOfASerialTreeForAnyGrainsWorkersLanesAndBucket
             << grains << " grains, worker " << rank << " of " << size << ", place " << i;
       }
     }
+  }
+}
+
+TEST(BulkSynchronous, WithSixteenBitsOnTheWireAllWorkersAgreeAndStayNear) {
+  std::mt19937 random(2);
+  for (const int size : {2, 3}) {
+    const ParameterLayout layout = someLayout(random);
+    const BucketPlan plan(layout, size, 200);
+    ShardOptions options;
+    options.optimizer.learningRate = 0.01;
+    options.grains = 6;
+    constexpr int kSteps = 5;
+    const Outcome expected = serialRun(layout, options, 6, kSteps);
+    ThreadHub hub(size, 1);
+    std::vector<Outcome> outcomes(static_cast<std::size_t>(size));
+    {
+      std::vector<std::jthread> threads;
+      for (int rank = 0; rank < size; ++rank) {
+        threads.emplace_back([&, rank] {
+          Communicator workers(hub.transport(rank), 60);
+          outcomes[static_cast<std::size_t>(rank)] =
+              runWorker(workers, layout, plan, options, 6, 1, kSteps, Wire::Fp16);
+        });
+      }
+    }
+    for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.weights, outcomes.front().weights);
+    double moved = 0;
+    double error = 0;
+    std::vector<float> first(layout.size());
+    initialize(layout, 1, first);
+    for (std::size_t i = 0; i < layout.size(); ++i) {
+      moved = std::max(moved, std::fabs(static_cast<double>(expected.weights[i]) - first[i]));
+      error = std::max(error, std::fabs(static_cast<double>(expected.weights[i]) - outcomes[0].weights[i]));
+    }
+    EXPECT_GT(error, 0) << "nothing was rounded";
+    EXPECT_LT(error, moved / 500);
   }
 }
 

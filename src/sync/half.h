@@ -1,5 +1,5 @@
 // Floats as 16 bits for the wire: one power of two for the whole stretch, so that its largest value uses the format's range,
-// then a half-precision number for each. Relative to the largest, an error is at most 2^-12; NaN and infinities stay what they are.
+// then a half-precision number for each. A number keeps 11 bits; NaN and infinities stay what they are.
 //
 //   message := exponent (32 bits) numbers (16 bits each), each number times 2^exponent
 #pragma once

@@ -190,9 +190,26 @@ void ShardExchange::add(int node, int bucket) {
             slice.size());
     node = parent;
   }
-  parts_.apply(slice.begin, {place(0, bucket), slice.size()});
-  for (Communicator::Transfer* transfer : weightSends_[static_cast<std::size_t>(bucket)])
+  applySum(bucket);
+  for (Communicator::Transfer* transfer : weightSends_[static_cast<std::size_t>(bucket)]) {
     workers_.start(*transfer);
+  }
+}
+
+void ShardExchange::applySum(int bucket) {
+  const ArenaRange slice = plan_.slice(bucket, workers_.rank());
+  const std::span<const float> sum{place(0, bucket), slice.size()};
+  if (parts_.wire == Wire::Fp32) return parts_.apply(slice.begin, sum);
+  const std::span<float> weights = parts_.weights.subspan(slice.begin, slice.size());
+  const std::span<float> before =
+      before_.span().subspan(sliceAt_[static_cast<std::size_t>(bucket)], slice.size());
+  Packet& packet = *weightPackets_[static_cast<std::size_t>(bucket)];
+  std::ranges::copy(weights, before.begin());
+  parts_.apply(slice.begin, sum);
+  for (std::size_t i = 0; i < slice.size(); ++i) packet.values()[i] = weights[i] - before[i];
+  packet.pack();
+  packet.unpack();
+  for (std::size_t i = 0; i < slice.size(); ++i) weights[i] = before[i] + packet.values()[i];
 }
 
 std::string ShardExchange::missing(const std::string& what) const {
