@@ -127,6 +127,81 @@ class SameBits(Workers):
             self.assertTrue(any("step 10: loss" in line for line in lines), lines)
 
 
+class OwnWeights(Workers):
+    """Rules under which workers step alone for a while."""
+
+    def test_averaging_after_every_step_is_bulk_synchronous_for_sgd(self):
+        run = [*SMALL, "--optimizer", "sgd", "--lr", "0.05", "--train-steps", "10"]
+        self.train(*run, job=self.folder / "calm")
+        self.train(*run, "--workers", "2", "--sync", "local")
+        here, there = self.summary(), self.summary(self.folder / "calm")
+        self.assertNotEqual(here["weights_hash"], there["weights_hash"])
+        self.assertAlmostEqual(here["loss"], there["loss"], delta=1e-5)
+
+    def test_stopped_and_resumed_they_end_the_same(self):
+        for rule in (["local", "--avg-freq", "4"], ["diloco", "--inner-steps", "4"]):
+            with self.subTest(rule):
+                run = [*SMALL, "--optimizer", "momentum", "--lr", "0.01", "--workers", "2", "--sync", *rule]
+                for job in ("calm", "broken"):
+                    shutil.rmtree(self.folder / job, ignore_errors=True)
+                self.train(*run, "--train-steps", "18", job=self.folder / "calm")
+                # A checkpoint at step 6 is one at step 8: then all have the same weights.
+                self.train(*run, "--train-steps", "18", "--checkpoint-every", "6", "--max-restarts", "0", "--keep", "9",
+                           job=self.folder / "broken", code=4,
+                           env={**os.environ, "COHORT_CRASH_AT": "renamed.safetensors:2", "COHORT_CRASH_WORKER": "0"})
+                steps = [int(path.stem.split("-")[1]) for path in self.checkpoints(self.folder / "broken")]
+                self.assertEqual(steps, [8, 12])
+                self.train(*run, "--train-steps", "18", job=self.folder / "broken")
+                self.assertEqual(self.summary(self.folder / "broken")["start_step"], 12)
+                self.assertEqual(self.summary(self.folder / "broken")["weights_hash"],
+                                 self.summary(self.folder / "calm")["weights_hash"])
+                # With other workers it goes on too, though not to the same weights.
+                self.train(*run[:-len(rule) - 2 - 1], "4", "--sync", *rule, "--train-steps", "20",
+                           job=self.folder / "broken")
+
+    def test_what_cannot_be_is_refused(self):
+        self.assertIn("3 workers; --workers 1, 2, 4, 8 would do",
+                      self.train(*SMALL, "--sync", "local", "--workers", "3", code=2).stderr)
+        self.assertIn("--average-decay", self.train(*SMALL, "--sync", "local", "--average-decay", "0.9", code=2).stderr)
+        self.assertIn("bsp, local, diloco", self.train(*SMALL, "--sync", "often", code=2).stderr)
+
+    def test_half_the_bytes(self):
+        run = [*SMALL, "--optimizer", "sgd", "--lr", "0.05", "--train-steps", "3"]
+        self.train(*run, job=self.folder / "calm")
+        self.train(*run, "--workers", "2", "--wire", "fp16")
+        here, there = self.summary(), self.summary(self.folder / "calm")
+        self.assertNotEqual(here["weights_hash"], there["weights_hash"])
+        self.assertAlmostEqual(here["loss"], there["loss"], delta=1e-3)
+
+
+class Receipts(Workers):
+    def test_runs_are_compared(self):
+        run = [*SMALL, "--receipt-every", "2", "--trace"]
+        for job, more in (("a", ["--train-steps", "10"]), ("b", ["--train-steps", "10", "--workers", "3"]),
+                          ("c", ["--train-steps", "4"])):
+            self.train(*run, *more, job=self.folder / job)
+        self.assertEqual(self.run_program("verify", "a", "b").stdout, "equal: 5 receipts, of steps 2 to 10\n")
+        # Goes on with another learning rate: the first layer shows it.
+        self.train(*run, "--train-steps", "10", "--lr", "0.1", job=self.folder / "c")
+        self.assertRegex(self.run_program("verify", "a", "c", code=5).stdout,
+                         r"\Adifferent from step 6 on: the weights differ, first in conv1\.(weight|bias)\n\Z")
+        self.assertIn("no receipt.jsonl", self.run_program("verify", "a", "none", code=2).stderr)
+        self.assertIn("two folders", self.run_program("verify", "a", code=2).stderr)
+
+    def test_a_replay_with_other_workers(self):
+        self.train(*SMALL, "--receipt-every", "2", "--train-steps", "20", "--checkpoint-every", "10", "--workers", "2")
+        self.assertEqual(self.run_program("verify", "job", "--replay", "10:20", "--workers", "3").stdout,
+                         "equal: 5 receipts, of steps 12 to 20\n")
+        self.assertIn("it has those of 10, 20", self.run_program("verify", "job", "--replay", "5:9", code=2).stderr)
+        self.assertIn("FROM:TO", self.run_program("verify", "job", "--replay", "20:10", code=2).stderr)
+        lines = (self.job / "receipt.jsonl").read_text().splitlines(keepends=True)
+        receipt = json.loads(lines[7])
+        receipt["weights"] = "0" * 32
+        (self.job / "receipt.jsonl").write_text("".join([*lines[:7], json.dumps(receipt) + "\n", *lines[8:]]))
+        self.assertIn("different from step 16 on", self.run_program("verify", "job", "--replay", "10:20", code=5).stdout)
+        self.assertEqual([path.name for path in self.folder.glob("replay-*")], [])
+
+
 class Refusals(Workers):
     def test_more_workers_than_grains(self):
         done = self.train(*SMALL, "--workers", "9", code=2)

@@ -78,6 +78,8 @@ StepResult LocalSteps::finishStep() {
 }
 
 void LocalSteps::average() {
+  // Alone, the mean is what is there already.
+  if (workers_.size() == 1 && options_.outerRate == 1 && options_.outerMomentum == 0) return;
   for (std::size_t i = 0; i < weights_.size(); ++i) change_.data()[i] = weights_[i] - base_.data()[i];
   // The exchange starts from what all have in common, which is also what it adds rounded changes to.
   std::ranges::copy(base_.span(), weights_.begin());
