@@ -1,19 +1,14 @@
 #include <charconv>
-#include <chrono>
-#include <cstdlib>
 #include <limits>
-#include <optional>
-#include <thread>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include "base/atomic_file.h"
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/run.h"
+#include "cli/scratch_folder.h"
 #include "cli/signals.h"
-#include "launch/child_process.h"
+#include "launch/run_program.h"
 #include "report/receipt_file.h"
 #include "train/checkpoint.h"
 #include "train/config_file.h"
@@ -51,28 +46,6 @@ Steps parseSteps(const std::string& text) {
   return steps;
 }
 
-// A folder that is removed again.
-class ScratchFolder {
- public:
-  explicit ScratchFolder(const fs::path& beside) {
-    std::string name = (fs::absolute(beside).parent_path() / "replay-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) {
-      throw IoError(fmt::format("cannot make a folder beside {}", beside.string()));
-    }
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 fs::path checkpointOf(const fs::path& run, Step step) {
   std::vector<Step> there;
   for (const CheckpointFile& file : listCheckpoints(run / "checkpoints")) {
@@ -83,23 +56,6 @@ fs::path checkpointOf(const fs::path& run, Step step) {
                        ? fmt::format("{} has no checkpoints to replay from", run.string())
                        : fmt::format("{} has no checkpoint of step {}; it has those of {} (see --keep)",
                                      run.string(), step, fmt::join(there, ", ")));
-}
-
-void runProgram(const std::vector<std::string>& arguments, const fs::path& log) {
-  const StopFlag& stop = stopOnSignals();
-  ChildProcess child(fs::read_symlink("/proc/self/exe"), arguments, log);
-  bool told = false;
-  std::optional<int> code;
-  while (!(code = child.exitCode())) {
-    if (stop && !std::exchange(told, true)) child.signal(SIGTERM);
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  if (stop) throw UsageError("stopped by a signal; nothing was compared");
-  if (*code != kSuccess) {
-    const std::string text = readWholeFile(log);
-    throw IoError(fmt::format("the replay failed:\n{}",
-                              text.substr(text.size() - std::min<std::size_t>(text.size(), 500))));
-  }
 }
 
 int tell(const Comparison& comparison, const std::string& a, const std::string& b) {
@@ -123,7 +79,7 @@ int verifyReplay(const VerifyArguments& arguments) {
   const Steps steps = parseSteps(arguments.replay);
   const std::vector<Receipt> expected = receiptsOf(run);
   const fs::path checkpoint = checkpointOf(run, steps.first);
-  const ScratchFolder scratch(run);
+  const ScratchFolder scratch(fs::absolute(run).parent_path() / "replay");
   const fs::path job = scratch.path() / "job";
   fs::create_directories(job / "checkpoints");
   fs::copy_file(run / "config.yaml", job / "config.yaml");
