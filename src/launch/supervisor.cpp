@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/atomic_file.h"
@@ -55,9 +56,14 @@ fs::path findProgram(const std::string& name) {
 // What is known of a worker.
 struct Watched {
   WorkerMessage last;
+  Descriptor process;       // a number alone could be another process's by now
   Clock::time_point heard;  // of it at all
   Clock::time_point moved;  // its beats went up
   bool isKnown = false;
+
+  void signal(int number) const {
+    if (process) ::syscall(SYS_pidfd_send_signal, process.get(), number, nullptr, 0);
+  }
 };
 
 // How one start of all workers ended.
@@ -203,6 +209,9 @@ void Supervisor::hear(const WorkerMessage& message) {
   switch (message.kind) {
     case WorkerMessage::Kind::Alive:
       watched.heard = Clock::now();
+      if (!watched.isKnown) {
+        watched.process = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, message.process, 0)));
+      }
       if (!watched.isKnown || watched.last.beats != message.beats) watched.moved = watched.heard;
       watched.isKnown = true;
       watched.last = message;
@@ -253,9 +262,7 @@ void Supervisor::passOnStop(ChildProcess& mpirun) {
 }
 
 void Supervisor::killWorkers() const {
-  for (const Watched& watched : watched_) {
-    if (watched.isKnown) ::kill(watched.last.process, SIGKILL);
-  }
+  for (const Watched& watched : watched_) watched.signal(SIGKILL);
 }
 
 // A worker that gives no sign of life, or does not move though it waits for nobody.
@@ -306,7 +313,7 @@ void Supervisor::makeChaos() {
   if (!watched_[victim].isKnown) return;
   ending_.wasChaos = true;
   screen_.print(fmt::format("chaos: {} worker {}", freeze ? "freezing" : "killing", victim));
-  ::kill(watched_[victim].last.process, freeze ? SIGSTOP : SIGKILL);
+  watched_[victim].signal(freeze ? SIGSTOP : SIGKILL);
 }
 
 // mpirun says which worker ended, and how.
@@ -329,7 +336,8 @@ void Supervisor::readDeath(std::uintmax_t logBegin) {
 
 Ending Supervisor::runOnce() {
   job_.waitForWorkers();
-  watched_.assign(static_cast<std::size_t>(workers_), {});
+  watched_.clear();
+  watched_.resize(static_cast<std::size_t>(workers_));
   ending_ = {};
   started_ = Clock::now();
   unread_.clear();
