@@ -33,6 +33,19 @@ done >"$scratch/csv/train.csv"
   tee "$scratch/csv.log"
 grep -q 'test accuracy 1.0000' "$scratch/csv.log" || { echo "the custom dataset was not learnt"; exit 1; }
 
+# A model of one's own trains under every rule, and on any number of workers with the same bits.
+trainForeign() {
+  "$scratch/examples/foreign_model" train --network softmax --dataset synthetic --samples 400 --test-samples 100 \
+    --train-steps 40 --job-dir "$scratch/foreign-$1" "${@:2}" >"$scratch/foreign.log" ||
+    { cat "$scratch/foreign.log"; return 1; }
+  sed -n 's/^weights //p' "$scratch/foreign.log"
+}
+alone=$(trainForeign alone)
+[[ -n $alone && $(trainForeign three --workers 3) == "$alone" ]] || { echo "the foreign model differs by workers"; exit 1; }
+[[ $(trainForeign threads --threads 2) == "$alone" ]] || { echo "the foreign model differs by lanes"; exit 1; }
+[[ $(trainForeign diloco --workers 2 --sync diloco --inner-steps 5) != "$alone" ]]
+grep -q 'test accuracy 1.0000' "$scratch/foreign.log" || { cat "$scratch/foreign.log"; echo "the foreign model learnt nothing"; exit 1; }
+
 # A header must not need what was not installed, nor another header before it.
 mkdir "$scratch/headers"
 (cd "$prefix/include/cohort" && find . -name '*.h' | sort | sed 's|^\./||') >"$scratch/headers.txt"

@@ -61,6 +61,8 @@ int describeCommand(const RunContext& context, const DescribeArguments& argument
   useInstructionSet(config.isa.empty() ? bestInstructionSet() : config.isa);
   singleThreadedKernels();
   const Network network = context.networks.find(config.network);
+  if (network.foreign)
+    throw UsageError(fmt::format("{} is no graph of layers that could be described", config.network));
   // Left open, they are the dataset's; the recipe's are as good a guess as there is without opening it.
   const std::int64_t classes = config.classes != 0 ? config.classes : network.recipe.classes;
   const Graph graph =

@@ -5,11 +5,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/trainable.h"
 #include "graph/graph.h"
 
 namespace cohort {
@@ -35,11 +38,27 @@ struct Recipe {
   std::int64_t trainSteps = 1000;
 };
 
+// A model that is no graph: any code that computes a gradient.
+struct ForeignModel {
+  struct Options {
+    Shape input;
+    int classes = 0;
+    std::span<const float> weights;  // the arena; shared by all lanes, and changed between steps
+    std::uint64_t seed = 0;
+    bool isTraining = true;  // false: without dropout and the like; only forward() is called
+  };
+  std::function<ParameterLayout(const Shape& input, int classes)> layout;
+  // One lane's.
+  std::function<std::unique_ptr<Trainable>(const Options&)> make;
+};
+
 struct Network {
   std::string name;
   std::string description = {};  // one line, for lists
   Recipe recipe = {};
+  // One of these.
   std::function<Graph(const Shape& input, int classes)> build = {};
+  std::optional<ForeignModel> foreign = {};
 };
 
 class NetworkRegistry {

@@ -1,9 +1,6 @@
 #include "train/engine_model.h"
 
-#include <atomic>
-
 #include "base/error.h"
-#include "data/sampler.h"
 
 namespace cohort {
 
@@ -32,9 +29,9 @@ void EngineModel::prepareTraining(std::span<const float> weights) {
   training_ = bind({.grainSize = grainSize_, .training = true}, weights);
 }
 
-std::vector<Trainable*> EngineModel::trainables() const {
+std::vector<Trainable*> EngineModel::trainablesOf(const Bound& bound) {
   std::vector<Trainable*> models;
-  for (const auto& executor : training_->executors) models.push_back(executor.get());
+  for (const auto& executor : bound.executors) models.push_back(executor.get());
   return models;
 }
 
@@ -49,22 +46,7 @@ std::vector<LossSum> EngineModel::evaluate(const Dataset& dataset, std::span<con
   if (!evaluation_) evaluation_ = bind({.grainSize = grainSize_, .training = false}, weights);
   COHORT_CHECK(evaluation_->prepared->weights().data() == weights.data(),
                "evaluation is bound to its weights");
-  const EvaluationSource source(dataset, grainSize_);
-  const std::int64_t first = source.grains() * share.index / share.count;
-  const std::int64_t last = source.grains() * (share.index + 1) / share.count;
-  std::vector<LossSum> sums(static_cast<std::size_t>(last - first));
-  std::atomic<std::int64_t> next = first;
-  lanes_.run([&](int lane) {
-    Executor& executor = *evaluation_->executors[static_cast<std::size_t>(lane)];
-    executor.refreshWeights({lane, lanes_.count()});
-    lanes_.meet();
-    GrainBuffer buffer = source.makeBuffer();
-    for (std::int64_t grain = next++; grain < last; grain = next++) {
-      source.fill(grain, buffer);
-      sums[static_cast<std::size_t>(grain - first)] = executor.forward(buffer.batch());
-    }
-  });
-  return sums;
+  return evaluateShare(lanes_, trainablesOf(*evaluation_), dataset, grainSize_, share);
 }
 
 }  // namespace cohort

@@ -1,4 +1,5 @@
-// A network on a worker's lanes: plans, prepared weights and one executor per lane, for training and for evaluation.
+// A network on a worker's lanes: plans, prepared weights and one executor per lane, for training and for evaluation. Private
+// to train.
 #pragma once
 
 #include <memory>
@@ -8,27 +9,20 @@
 #include "base/float_buffer.h"
 #include "data/dataset.h"
 #include "engine/executor.h"
-#include "train/lanes.h"
-#include "train/layer_table.h"
+#include "train/model.h"
 
 namespace cohort {
 
-class EngineModel {
+class EngineModel : public Model {
  public:
   EngineModel(const Graph& graph, std::int64_t grainSize, Lanes& lanes, std::uint64_t seed);
 
-  const ParameterLayout& layout() const { return layout_; }
-
-  // Compiles for training on `weights`, which must outlive this.
-  void prepareTraining(std::span<const float> weights);
-  std::vector<Trainable*> trainables() const;
-  // The layers with the time that training took so far. After prepareTraining, between steps.
-  LayerTable layers() const;
-
-  // Loss and counts of a share of a dataset, which is cut into fixed grains by sample index: one for each of the share's
-  // grains, in order. All shares' added up in index order are the same bits for every number of lanes and workers. Compiles at
-  // its first call; later calls must give the same `weights`.
-  std::vector<LossSum> evaluate(const Dataset& dataset, std::span<const float> weights, Share share = {});
+  const ParameterLayout& layout() const override { return layout_; }
+  void prepareTraining(std::span<const float> weights) override;
+  std::vector<Trainable*> trainables() const override { return trainablesOf(*training_); }
+  LayerTable layers() const override;
+  std::vector<LossSum> evaluate(const Dataset& dataset, std::span<const float> weights,
+                                Share share = {}) override;
 
  private:
   // A plan bound to the lanes.
@@ -39,6 +33,7 @@ class EngineModel {
     std::vector<std::unique_ptr<Executor>> executors;
   };
 
+  static std::vector<Trainable*> trainablesOf(const Bound& bound);
   std::unique_ptr<Bound> bind(const EngineOptions& options, std::span<const float> weights);
 
   Graph graph_;

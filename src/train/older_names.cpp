@@ -14,7 +14,8 @@ using Kind = OlderName::Kind;
 constexpr std::string_view kNoSplit =
     "is not possible yet: in this version workers divide the batch (--workers), not the network";
 constexpr std::string_view kNoServers =
-    "is not possible yet: this version has no parameter servers; --workers starts workers that exchange by MPI";
+    "is not possible yet: this version has no parameter servers; --workers starts workers that exchange by "
+    "MPI";
 constexpr std::string_view kElastic = "it belongs to the rule EASGD, and BSP is used";
 constexpr std::string_view kOneExchange = "there is one way to exchange: buckets, by MPI";
 constexpr std::string_view kPrepared =

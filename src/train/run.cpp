@@ -25,7 +25,6 @@
 #include "sync/slice_gather.h"
 #include "train/checkpoint.h"
 #include "train/config_file.h"
-#include "train/engine_model.h"
 #include "train/run_setup.h"
 #include "train/step_log.h"
 #include "train/trainer.h"
@@ -102,8 +101,8 @@ class Run {
         target_(targetStep(config_, data_.train->size())),
         logInterval_(logInterval(config_, target_)),
         lanes_(laneCount(), coresOf(config_, place, laneCount())),
-        model_(buildGraph(context, config_), config_.batchSize / config_.grains, lanes_, config_.seed),
-        plan_(model_.layout(), workers_.size()),
+        model_(makeModel(context, config_, lanes_)),
+        plan_(model_->layout(), workers_.size()),
         state_(makeState()),
         checkpoints_(job.checkpoints(), static_cast<int>(config_.keep), workers_),
         batches_(*data_.train, {.batchSize = config_.batchSize,
@@ -160,7 +159,7 @@ class Run {
   Step target_;
   Step logInterval_;
   Lanes lanes_;
-  EngineModel model_;
+  std::unique_ptr<Model> model_;
   BucketPlan plan_;
   TrainingState state_;
   CheckpointStore checkpoints_;
@@ -199,9 +198,9 @@ class Run {
 TrainingState Run::makeState() const {
   ShardOptions options = shardOptions(config_, data_.train->size());
   const std::vector<ArenaRange> slices = plan_.slicesOf(workers_.rank());
-  if (!isLocal()) return {model_.layout(), options, slices, config_.seed, lanes_.count()};
+  if (!isLocal()) return {model_->layout(), options, slices, config_.seed, lanes_.count()};
   options.grains = ownGrains().count();
-  TrainingState state(model_.layout(), options, config_.seed, lanes_.count());
+  TrainingState state(model_->layout(), options, config_.seed, lanes_.count());
   state.ownSlots = {.rank = workers_.rank(), .size = workers_.size(), .slices = slices};
   if (config_.sync == "diloco" && config_.outerMomentum > 0) state.outer = FloatBuffer(state.layout.size());
   return state;
@@ -318,10 +317,10 @@ RunSummary Run::train(const StopFlag& stop) {
                      .startStep = startStep_,
                      .targetStep = target_ == std::numeric_limits<Step>::max() ? 0 : target_});
   if (state_.step < target_) {
-    model_.prepareTraining(state_.weights.span());
-    if (workers_.isFirst()) job_.writeLayers(toJson(model_.layers()));
+    model_->prepareTraining(state_.weights.span());
+    if (workers_.isFirst()) job_.writeLayers(toJson(model_->layers()));
     prefetcher_ = startPrefetcher();
-    trainer_ = std::make_unique<Trainer>(lanes_, model_.trainables(), *rule_, *prefetcher_, place_.activity);
+    trainer_ = std::make_unique<Trainer>(lanes_, model_->trainables(), *rule_, *prefetcher_, place_.activity);
     loop(stop);
   }
   place_.activity.enter(Activity::Phase::Ending);
@@ -334,7 +333,7 @@ RunSummary Run::train(const StopFlag& stop) {
   RunSummary summary = summarize();
   gatherWorkers(summary);
   if (!workers_.isFirst()) return summary;
-  if (trainer_) job_.writeLayers(toJson(model_.layers()));
+  if (trainer_) job_.writeLayers(toJson(model_->layers()));
   job_.writeSummary(toJson(summary));
   return summary;
 }
@@ -424,7 +423,7 @@ std::span<const float> Run::evaluationWeights() {
 // Each worker evaluates its share; the first one adds all in index order. The others see only their own.
 LossSum Run::evaluationSum() {
   const std::vector<LossSum> own =
-      model_.evaluate(*data_.evaluation, evaluationWeights(), {workers_.rank(), workers_.size()});
+      model_->evaluate(*data_.evaluation, evaluationWeights(), {workers_.rank(), workers_.size()});
   const std::span<const std::byte> bytes = std::as_bytes(std::span(own));
   LossSum total;
   for (const std::string& share : channel_.gather({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
@@ -611,8 +610,8 @@ EvaluationResult runEvaluation(const RunContext& context, const std::filesystem:
   Activity activity;
   const WorkerPlace place{.workers = alone, .activity = activity};
   Lanes lanes(lanesOf(config, place, static_cast<int>(config.grains)));
-  EngineModel model(buildGraph(context, config), config.batchSize / config.grains, lanes, config.seed);
-  TrainingState state(model.layout(), shardOptions(config, dataset->size()), config.seed, lanes.count());
+  const std::unique_ptr<Model> model = makeModel(context, config, lanes);
+  TrainingState state(model->layout(), shardOptions(config, dataset->size()), config.seed, lanes.count());
   EvaluationResult result;
   result.checkpoint = checkpoint;
   if (checkpoint.empty()) {
@@ -625,7 +624,7 @@ EvaluationResult runEvaluation(const RunContext& context, const std::filesystem:
     restoreCheckpoint(checkpoint, state);
   }
   result.step = state.step;
-  for (const LossSum& sum : model.evaluate(*dataset, state.shards.front().evaluationWeights()))
+  for (const LossSum& sum : model->evaluate(*dataset, state.shards.front().evaluationWeights()))
     result.sums += sum;
   result.weightsHash = weightsHash(state.weights.span());
   return result;

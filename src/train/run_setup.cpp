@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "sync/grain_tree.h"
+#include "train/engine_model.h"
+#include "train/foreign_model.h"
 
 namespace cohort {
 namespace {
@@ -93,17 +95,21 @@ std::unique_ptr<Dataset> openForEvaluation(const RunContext& context, RunConfig&
   return dataset;
 }
 
-Graph buildGraph(const RunContext& context, const RunConfig& config) {
-  Graph graph =
-      context.networks.find(config.network)
-          .build({.channels = config.channels, .height = config.imageSize, .width = config.imageSize},
-                 static_cast<int>(config.classes));
+std::unique_ptr<Model> makeModel(const RunContext& context, const RunConfig& config, Lanes& lanes) {
+  const Network network = context.networks.find(config.network);
+  const Shape input{.channels = config.channels, .height = config.imageSize, .width = config.imageSize};
+  const std::int64_t grainSize = config.batchSize / config.grains;
+  if (network.foreign) {
+    return std::make_unique<ForeignLanes>(*network.foreign, input, static_cast<int>(config.classes),
+                                          grainSize, lanes, config.seed);
+  }
+  Graph graph = network.build(input, static_cast<int>(config.classes));
   if (!config.randomness) {
     for (Node& node : graph.nodes) {
       if (auto* dropout = std::get_if<Dropout>(&node.op)) dropout->rate = 0;
     }
   }
-  return graph;
+  return std::make_unique<EngineModel>(graph, grainSize, lanes, config.seed);
 }
 
 ShardOptions shardOptions(const RunConfig& config, std::int64_t samples) {

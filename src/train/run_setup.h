@@ -6,6 +6,7 @@
 
 #include "data/dataset.h"
 #include "optim/shard.h"
+#include "train/model.h"
 #include "train/run.h"
 
 namespace cohort {
@@ -22,7 +23,7 @@ std::unique_ptr<Dataset> openForEvaluation(const RunContext& context, RunConfig&
 // "test", "validation" or "train"; `flag` is what the text belongs to.
 Split parseSplit(const std::string& text, const std::string& flag);
 
-Graph buildGraph(const RunContext& context, const RunConfig& config);
+std::unique_ptr<Model> makeModel(const RunContext& context, const RunConfig& config, Lanes& lanes);
 ShardOptions shardOptions(const RunConfig& config, std::int64_t samples);
 
 // The cores that this process may use.
