@@ -36,12 +36,14 @@ struct Timing {
 Timing timingOf(const fs::path& job, int workers) {
   const auto summary = nlohmann::json::parse(readWholeFile(job / "summary.json"));
   Timing timing{.workers = workers, .seconds = kImages / summary.at("images_per_s").get<double>()};
-  const double steps = summary.at("step").get<double>();
-  const double share = timing.seconds / (steps * summary.at("median_step_s").get<double>());
+  double train = 0;
   for (const char* key : {"data_s", "forward_s", "backward_s", "update_s"}) {
-    timing.train += share * summary.at(key).get<double>();
+    train += summary.at(key).get<double>();
   }
-  timing.wait = share * summary.at("wait_s").get<double>();
+  const double wait = summary.at("wait_s").get<double>();
+  const double share = timing.seconds / (train + wait);
+  timing.train = share * train;
+  timing.wait = share * wait;
   const auto& each = summary.at("workers");
   for (const auto& worker : each) {
     timing.communication +=

@@ -51,7 +51,7 @@ std::string parseMessage(const CLI::App& app, const CLI::ParseError& error) {
   if (app.get_subcommands().empty()) {
     const std::vector<std::string> rest = app.remaining();
     return fmt::format(
-        "{} is train, eval, describe, data, report or study (see cohort --help)",
+        "{} is train, eval, describe, data, report, study, verify or bench (see cohort --help)",
         rest.empty() ? "the first word after cohort" : fmt::format("'{}' is no command: it", rest[0]));
   }
   return error.what();

@@ -87,7 +87,7 @@ int verifyReplay(const VerifyArguments& arguments) {
   runProgram(
       {"cohort", "train", "--job-dir", job.string(), "--train-steps", std::to_string(steps.last), "--workers",
        std::to_string(arguments.workers), "--checkpoint-every", "0", "--eval-every", "0", "--quiet"},
-      scratch.path() / "log.txt");
+      scratch.path() / "log.txt", stopOnSignals());
   const Comparison comparison = compareReceipts(expected, receiptsOf(job), steps.first + 1, steps.last);
   return tell(comparison, run.string(), fmt::format("its replay on {} workers", arguments.workers));
 }
