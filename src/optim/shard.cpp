@@ -10,9 +10,12 @@
 namespace cohort {
 namespace {
 
-// Names of the rule's own slots, in the order in which update.h takes them.
-std::vector<std::string> slotNames(OptimizerKind kind, bool anyMomentum) {
-  switch (kind) {
+// Of the rule's own slots, in the order in which update.h takes them.
+std::vector<std::string> ruleSlotNames(const OptimizerOptions& options) {
+  const bool anyMomentum =
+      momentumOf(options) > 0 ||
+      std::ranges::any_of(options.rules, [](const ParamRule& rule) { return rule.momentum.value_or(0) > 0; });
+  switch (options.kind) {
     case OptimizerKind::Sgd:
       return {};
     case OptimizerKind::Momentum:
@@ -47,6 +50,12 @@ UpdateCoefficients stepCoefficients(const OptimizerOptions& options, Step step) 
 
 }  // namespace
 
+std::vector<std::string> slotNames(const OptimizerOptions& options) {
+  std::vector<std::string> names = ruleSlotNames(options);
+  if (options.averageDecay > 0) names.emplace_back("average");
+  return names;
+}
+
 Shard::Shard(const ParameterLayout& layout, const ShardOptions& options, std::span<float> weights)
     : options_(options.optimizer),
       schedule_(options.schedule),
@@ -73,12 +82,7 @@ void Shard::addParts(const ParameterLayout& layout) {
 }
 
 void Shard::addSlots() {
-  // By the options, not by this slice's parameters: all shards of a run have the same slots.
-  const bool anyMomentum =
-      momentumOf(options_) > 0 || std::ranges::any_of(options_.rules, [](const ParamRule& rule) {
-        return rule.momentum.value_or(0) > 0;
-      });
-  for (std::string& name : slotNames(options_.kind, anyMomentum)) {
+  for (std::string& name : ruleSlotNames(options_)) {
     slots_.push_back({std::move(name), FloatBuffer(weights_.size())});
   }
   if (options_.kind == OptimizerKind::Adagrad) {

@@ -30,6 +30,9 @@ struct ShardOptions {
   std::size_t end = std::numeric_limits<std::size_t>::max();
 };
 
+// Of Shard::slots(). By the options, not by a slice's parameters: all shards of a run have the same slots.
+std::vector<std::string> slotNames(const OptimizerOptions& options);
+
 class Shard {
  public:
   // `weights` are the slice's floats, outlive the shard and hold the first weights already (a moving average

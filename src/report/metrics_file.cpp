@@ -81,6 +81,8 @@ void addRecord(Metrics& metrics, const Json& json) {
 // The splits that were evaluated at this step, by the file.
 std::set<std::string> evaluationsAt(const fs::path& path, Step step) {
   std::set<std::string> splits;
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return splits;
   forEachStepLine(path, [&](const Json& json) {
     const auto kind = json.find("kind");
     if (json["step"] == step && kind != json.end() && *kind != "train" && kind->is_string()) {

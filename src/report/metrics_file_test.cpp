@@ -21,14 +21,16 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 TrainPoint trainPoint(Step step) {
-  return {.step = step,
-          .epoch = 0.25,
-          .loss = 0.1,
-          .accuracy = 0.96875,
-          .learningRate = 1e-4,
-          .imagesPerSecond = 1502.6,
-          .elapsedSeconds = 12.5,
-          .seconds = {.data = 1, .forward = 2, .backward = 3, .update = 4, .checkpoint = 5, .evaluation = 6}};
+  return {
+      .step = step,
+      .epoch = 0.25,
+      .loss = 0.1,
+      .accuracy = 0.96875,
+      .learningRate = 1e-4,
+      .imagesPerSecond = 1502.6,
+      .elapsedSeconds = 12.5,
+      .seconds = {
+          .data = 1, .forward = 2, .backward = 3, .update = 4, .wait = 7, .checkpoint = 5, .evaluation = 6}};
 }
 
 EvaluationPoint evaluationPoint(Step step, const std::string& split = "test") {
@@ -61,7 +63,7 @@ TEST_F(MetricsFileTest, HasOneObjectALineWithTheDocumentedKeys) {
   const std::string time = R"re("time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"\}\n)re";
   const std::regex expected(
       R"re(\{"kind":"train","step":10,"epoch":0.25,"loss":0.1,"accuracy":0.96875,"lr":0.0001,"images_per_s":1502.6,)re"
-      R"re("elapsed_s":12.5,"data_s":1.0,"forward_s":2.0,"backward_s":3.0,"update_s":4.0,"checkpoint_s":5.0,)re"
+      R"re("elapsed_s":12.5,"data_s":1.0,"forward_s":2.0,"backward_s":3.0,"update_s":4.0,"wait_s":7.0,"checkpoint_s":5.0,)re"
       R"re("evaluation_s":6.0,)re" +
       time + R"re(\{"kind":"test","step":10,"loss":0.3,"accuracy":0.9,"top5":0.99,"samples":10000,)re" +
       time + R"re(\{"kind":"validation","step":20,"loss":0.3,"accuracy":0.9,"top5":0.99,"samples":10000,)re" +
@@ -174,7 +176,7 @@ TEST_F(MetricsFileTest, DropsATornLastLineAtEveryLength) {
   write({1, 2});
   const std::string whole = contents();
   const std::size_t first = whole.find('\n') + 1;
-  for (std::size_t size = first; size < whole.size(); size += 29) {
+  for (std::size_t size = first; size + 1 < whole.size(); ++size) {
     writeTestFile(path_, whole.substr(0, size));
     EXPECT_EQ(readMetrics(path_).training.size(), 1u);
     MetricsFile file(path_, 2);

@@ -137,25 +137,26 @@ LineChart learningRates(std::span<const RunRecords> runs) {
           .series = std::move(rates)};
 }
 
-std::array<double, 6> partsOf(const TimeShares& seconds) {
-  return {seconds.data,   seconds.forward,    seconds.backward,
-          seconds.update, seconds.checkpoint, seconds.evaluation};
+constexpr std::array<const char*, 7> kPartNames = {"data",    "forward",    "backward",  "update",
+                                                   "waiting", "checkpoint", "evaluation"};
+using Parts = std::array<double, kPartNames.size()>;
+
+Parts partsOf(const TimeShares& seconds) {
+  return {seconds.data, seconds.forward,    seconds.backward,  seconds.update,
+          seconds.wait, seconds.checkpoint, seconds.evaluation};
 }
 
 bool hasTimes(const RunRecords& run) {
-  const std::array<double, 6> parts = partsOf(totalSeconds(run));
+  const Parts parts = partsOf(totalSeconds(run));
   return std::any_of(parts.begin(), parts.end(), [](double part) { return part > 0; });
 }
-
-constexpr std::array<const char*, 6> kPartNames = {"data",   "forward",    "backward",
-                                                   "update", "checkpoint", "evaluation"};
 
 // A bar for each run that has times; a pie where there is only one run.
 Chart timeShares(std::span<const RunRecords> runs) {
   const std::string title = "Where the time went";
   if (runs.size() == 1) {
     PieChart pie{.title = title, .unit = "s", .slices = {}};
-    const std::array<double, 6> parts = partsOf(totalSeconds(runs[0]));
+    const Parts parts = partsOf(totalSeconds(runs[0]));
     for (std::size_t i = 0; i < parts.size(); ++i) pie.slices.push_back({kPartNames[i], parts[i]});
     return pie;
   }
@@ -166,7 +167,7 @@ Chart timeShares(std::span<const RunRecords> runs) {
                 .stacked = true};
   for (const char* name : kPartNames) bars.series.push_back({.name = name, .values = {}});
   for (const RunRecords& run : runs) {
-    const std::array<double, 6> parts = partsOf(totalSeconds(run));
+    const Parts parts = partsOf(totalSeconds(run));
     if (!hasTimes(run)) continue;
     const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
     bars.groups.push_back(run.name);
@@ -214,11 +215,12 @@ TimeShares totalSeconds(const RunRecords& run) {
     sum.forward += std::max(0.0, zeroIfNotFinite(seconds.forward));
     sum.backward += std::max(0.0, zeroIfNotFinite(seconds.backward));
     sum.update += std::max(0.0, zeroIfNotFinite(seconds.update));
+    sum.wait += std::max(0.0, zeroIfNotFinite(seconds.wait));
     sum.checkpoint += std::max(0.0, zeroIfNotFinite(seconds.checkpoint));
     sum.evaluation += std::max(0.0, zeroIfNotFinite(seconds.evaluation));
   };
   for (const TrainPoint& point : run.metrics.training) add(point.seconds);
-  const std::array<double, 6> parts = partsOf(sum);
+  const Parts parts = partsOf(sum);
   const bool told = std::any_of(parts.begin(), parts.end(), [](double part) { return part > 0; });
   if (!told && run.outcome) add(run.outcome->seconds);
   return sum;

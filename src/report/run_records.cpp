@@ -153,6 +153,7 @@ RunOutcome readOutcome(const fs::path& path) {
                       .forward = summary.number("forward_s"),
                       .backward = summary.number("backward_s"),
                       .update = summary.number("update_s"),
+                      .wait = summary.number("wait_s"),
                       .checkpoint = summary.number("checkpoint_s"),
                       .evaluation = summary.number("evaluation_s")},
           .weightsHash = summary.text("weights_hash"),

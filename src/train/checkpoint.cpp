@@ -77,11 +77,11 @@ std::vector<Arena> arenasWithOwnSlots(TrainingState& state) {
 std::vector<Arena> arenasOf(TrainingState& state) {
   if (state.ownSlots) return arenasWithOwnSlots(state);
   std::vector<Arena> arenas{{"weights", {}}};
+  for (const std::string& slot : state.slots) arenas.push_back({slot, {}});
   for (Shard& shard : state.shards) {
     arenas.front().parts.push_back(partOf(state.weights.span(), {shard.begin(), shard.end()}));
     std::size_t next = 1;
     for (const Shard::Slot& slot : shard.slots()) {
-      if (next == arenas.size()) arenas.push_back({slot.name, {}});
       arenas[next++].parts.push_back({shard.begin(), slot.values});
     }
   }

@@ -197,8 +197,14 @@ const OlderName* findOlderName(std::string_view name) {
 
 std::string todaysValue(std::string_view setting, const std::string& text) {
   if (setting == "dataset" && (text == "fake_data" || text == "fake-data")) return "synthetic";
-  // As a switch it said that every step is synchronous.
+  // As a switch it said whether every step is synchronous.
   if (setting == "sync" && parseSwitch(text).value_or(false)) return "bsp";
+  if (setting == "sync" && !parseSwitch(text).value_or(true)) {
+    throw UsageError(
+        fmt::format("--sync {} is not possible yet: every rule of this version waits for all workers; "
+                    "it has bsp, local and diloco",
+                    text));
+  }
   return text;
 }
 

@@ -362,6 +362,8 @@ void Run::loop(const StopFlag& stop) {
     place_.activity.finishStep(state_.step);
     report(sums);
     due_.wishes |= result.wishes;
+    // The only worker need not tell others first.
+    if (workers_.size() == 1) due_.wishes |= wishes(stop, begin);
     due_.evaluation |= config_.evalEvery > 0 && state_.step % config_.evalEvery == 0;
     due_.checkpoint |= interval_.steps > 0 && state_.step % interval_.steps == 0;
     due_.receipt |= receipts_ && state_.step % config_.receiptEvery == 0;

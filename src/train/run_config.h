@@ -170,7 +170,7 @@ void visitSettings(Config& c, Visit&& visit) {
   group = "Process";
   visit(Setting{"threads", group, "T", "lanes, each computing whole grains (default: every core)"},
         c.threads);
-  visit(Setting{"pin", group, "", "keep each lane on its core where a run has them all (--no-pin: do not)"},
+  visit(Setting{"pin", group, "", "keep each lane on its core where a run has all (--no-pin: do not)"},
         c.pin);
   visit(Setting{"data-threads", group, "N", "threads that read ahead (default: as the dataset needs)"},
         c.dataThreads);

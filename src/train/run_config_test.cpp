@@ -160,7 +160,6 @@ TEST(RunConfig, ValuesThatAreNoValuesAreRefusedWithTheirFlag) {
                                                        {"eval-every", "-1"},
                                                        {"threads", "-1"},
                                                        {"threads", "257"},
-                                                       {"workers", "2"},
                                                        {"workers", "0"},
                                                        {"lr", "-1"},
                                                        {"lr", "1e400"},

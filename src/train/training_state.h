@@ -17,7 +17,7 @@ struct TrainingState {
   // Step 0's weights, by the seed; the shards' slots begin there. One worker of several owns only some of the arena.
   TrainingState(ParameterLayout parameters, ShardOptions options, std::span<const ArenaRange> owned,
                 std::uint64_t seed, int threads)
-      : layout(std::move(parameters)), weights(layout.size()) {
+      : layout(std::move(parameters)), weights(layout.size()), slots(slotNames(options.optimizer)) {
     initialize(layout, seed, weights.span(), threads);
     for (const ArenaRange& range : owned) {
       options.begin = range.begin;
@@ -32,6 +32,7 @@ struct TrainingState {
 
   ParameterLayout layout;
   FloatBuffer weights;  // all of them, on every worker
+  std::vector<std::string> slots;  // every shard's; a worker may have no slice of a very small network
   std::vector<Shard> shards;
   Step step = 0;  // the next one to compute
 
