@@ -92,19 +92,17 @@ void Communicator::start(Transfer& transfer) {
 
 void Communicator::waitUntil(const std::function<bool()>& ready, const std::function<std::string()>& what,
                              Wait wait) {
-  const int urgent = wait == Wait::Urgent ? 1 : 0;
   if (size_ == 1) {
     COHORT_CHECK(ready(), "a worker that is alone waits for nobody");
     return;
   }
   const auto limit = std::chrono::steady_clock::now() + std::chrono::duration<double>(patience_);
+  const Waiting waiting{.ready = ready, .what = what, .isUrgent = wait == Wait::Urgent};
   std::unique_lock lock(mutex_);
-  waiting_.push_back(&what);
-  urgent_ += urgent;
+  waiting_.push_back(&waiting);
   wake_.notify_one();
   const bool isReady = changed_.wait_until(lock, limit, [&] { return failure_ != nullptr || ready(); });
-  std::erase(waiting_, &what);
-  urgent_ -= urgent;
+  std::erase(waiting_, &waiting);
   if (!isReady) {
     failure_ = std::make_exception_ptr(
         PeerError(fmt::format("worker {} waited {:g} s for {}", rank_, patience_, what())));
@@ -119,14 +117,15 @@ void Communicator::waitUntil(const std::function<bool()>& ready, const std::func
 
 std::string Communicator::waitingFor() {
   const std::lock_guard lock(mutex_);
-  return waiting_.empty() ? "" : (*waiting_.front())();
+  return waiting_.empty() ? "" : waiting_.front()->what();
 }
 
 double Communicator::busySeconds() {
   if (!thread_.joinable()) return 0;
   clockid_t clock{};
   timespec time{};
-  if (::pthread_getcpuclockid(thread_.native_handle(), &clock) != 0 || ::clock_gettime(clock, &time) != 0) return 0;
+  if (::pthread_getcpuclockid(thread_.native_handle(), &clock) != 0 || ::clock_gettime(clock, &time) != 0)
+    return 0;
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
@@ -177,13 +176,16 @@ void Communicator::startAsked() {
   }
 }
 
-// After a look: tells those who wait, or lets others have the core.
+// After a look: tells those who need not wait any longer, or lets others have the core.
 void Communicator::pause() {
   bool urgent = false;
   {
     const std::lock_guard lock(mutex_);
-    urgent = urgent_ > 0;
-    if (!waiting_.empty() && !done_.empty()) changed_.notify_all();
+    urgent = std::ranges::any_of(waiting_, &Waiting::isUrgent);
+    // Who is not ready yet would only take the core.
+    if (!done_.empty() && std::ranges::any_of(waiting_, [](const Waiting* w) { return w->ready(); })) {
+      changed_.notify_all();
+    }
     if (!asked_.empty()) return;
   }
   if (!done_.empty()) return;

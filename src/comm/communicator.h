@@ -48,7 +48,7 @@ class Communicator {
   Transfer& addReceive(int from, int tag, std::span<std::byte> memory, std::function<void()> done = {});
   // Not while it is on its way. Allocates nothing.
   void start(Transfer& transfer);
-  // Returns when `ready`, which is looked at after every transfer that is done. PeerError after the patience is over; the
+  // Returns when `ready`, which is looked at after every transfer that is done, by the communication thread too. PeerError after the patience is over; the
   // sentence is "worker 1 waited 60 s for WHAT". What stopped the communication thread is thrown here again.
   // Urgent: nothing else can be done meanwhile, so that the communication thread may use this core.
   enum class Wait { Patient, Urgent };
@@ -79,9 +79,13 @@ class Communicator {
   std::condition_variable wake_;     // for the communication thread: there is something to do
   std::condition_variable changed_;  // for who waits: something is done
   std::vector<std::unique_ptr<Transfer>> transfers_;
-  std::vector<Transfer*> asked_;                              // to be started
-  std::vector<const std::function<std::string()>*> waiting_;  // what for
-  int urgent_ = 0;                                            // of them
+  std::vector<Transfer*> asked_;  // to be started
+  struct Waiting {
+    const std::function<bool()>& ready;
+    const std::function<std::string()>& what;
+    bool isUrgent = false;
+  };
+  std::vector<const Waiting*> waiting_;
   bool stop_ = false;
   bool ended_ = false;  // the communication thread, by a failure or as told
   std::exception_ptr failure_;

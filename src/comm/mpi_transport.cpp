@@ -1,14 +1,19 @@
 #include "comm/mpi_transport.h"
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <set>
+#include <span>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <mpi.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 
 namespace cohort {
@@ -47,7 +52,10 @@ class MpiTransport : public Transport {
     MessageId id = static_cast<MessageId>(requests_.size());
     if (free_.empty()) {
       requests_.push_back(request);
-      done_.resize(requests_.size());
+      // So that no step allocates.
+      underWay_.reserve(requests_.size());
+      idOf_.reserve(requests_.size());
+      indices_.resize(requests_.size());
     } else {
       id = free_.back();
       free_.pop_back();
@@ -62,31 +70,44 @@ class MpiTransport : public Transport {
   }
 
   void start(MessageId id) override {
-    require(MPI_Start(&requests_[static_cast<std::size_t>(id)]), "MPI_Start");
+    MPI_Request& request = requests_[static_cast<std::size_t>(id)];
+    require(MPI_Start(&request), "MPI_Start");
+    underWay_.push_back(request);
+    idOf_.push_back(id);
   }
 
-  // Requests that are not under way count for nothing here, and those of the past are not freed: they are persistent.
   void poll(std::vector<MessageId>& done) override {
-    if (requests_.empty()) return;
+    if (underWay_.empty()) return;
     int count = 0;
-    require(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, done_.data(),
+    require(MPI_Testsome(static_cast<int>(underWay_.size()), underWay_.data(), &count, indices_.data(),
                          MPI_STATUSES_IGNORE),
             "MPI_Testsome");
-    if (count == MPI_UNDEFINED) return;
-    done.insert(done.end(), done_.begin(), done_.begin() + count);
+    if (count == MPI_UNDEFINED || count == 0) return;
+    const std::span<int> indices(indices_.data(), static_cast<std::size_t>(count));
+    for (const int index : indices) done.push_back(idOf_[static_cast<std::size_t>(index)]);
+    // From the back on: what takes a gap's place is still under way.
+    std::ranges::sort(indices, std::greater());
+    for (const int index : indices) {
+      underWay_[static_cast<std::size_t>(index)] = underWay_.back();
+      idOf_[static_cast<std::size_t>(index)] = idOf_.back();
+      underWay_.pop_back();
+      idOf_.pop_back();
+    }
   }
 
  private:
   int rank_;
   int size_;
-  std::vector<MPI_Request> requests_;
+  std::vector<MPI_Request> requests_;  // by id
   std::vector<MessageId> free_;
-  std::vector<int> done_;
+  std::vector<MPI_Request> underWay_;  // handles of some of these
+  std::vector<MessageId> idOf_;        // theirs
+  std::vector<int> indices_;           // of those that are done
 };
 
 // Workers of one host exchange messages through memory with a name. Once all have it, nobody needs the name any more, and
 // without one it goes with its last user, however that ends.
-void forgetSharedMemoryNames() {
+std::set<std::string> forgetSharedMemoryNames() {
   int size = 1;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   const std::vector<int> out(static_cast<std::size_t>(size));
@@ -101,6 +122,14 @@ void forgetSharedMemoryNames() {
     if (at != std::string::npos) names.insert(line.substr(at, line.find(' ', at) - at));
   }
   for (const std::string& name : names) ::unlink(name.c_str());
+  return names;
+}
+
+// MPI_Finalize wants to take the names away itself, and complains where it cannot. It begins when all workers are there.
+void restoreNames(const std::set<std::string>& names) {
+  for (const std::string& name : names) {
+    const Descriptor file(::open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  }
 }
 
 }  // namespace
@@ -125,10 +154,11 @@ MpiSession::MpiSession() {
   MPI_Comm_rank(host, &localRank_);
   MPI_Comm_size(host, &localSize_);
   MPI_Comm_free(&host);
-  forgetSharedMemoryNames();
+  sharedMemoryNames_ = forgetSharedMemoryNames();
 }
 
 MpiSession::~MpiSession() {
+  restoreNames(sharedMemoryNames_);
   MPI_Finalize();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include "comm/transport.h"
@@ -32,6 +33,7 @@ class MpiSession {
   int size_ = 1;
   int localRank_ = 0;
   int localSize_ = 1;
+  std::set<std::string> sharedMemoryNames_;
 };
 
 // Inside an MpiSession.

@@ -11,6 +11,9 @@
 namespace cohort {
 namespace {
 
+// Slices of others' sums that are held at the same time: a few megabytes.
+constexpr std::size_t kHeld = 4;
+
 void addInto(float* __restrict sum, const float* __restrict part, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) sum[i] += part[i];
 }
@@ -43,43 +46,65 @@ ShardExchange::ShardExchange(Communicator& workers, const BucketPlan& plan, Part
       parts_(std::move(parts)),
       arenaOf_(static_cast<std::size_t>(parts_.tree.nodeCount())),
       isOwn_(arenaOf_.size()),
-      sliceAt_(static_cast<std::size_t>(plan.count())),
-      pieces_(arenaOf_.size() * sliceAt_.size()),
+      holderOf_(arenaOf_.size(), -1),
+      slices_(static_cast<std::size_t>(plan.count())),
+      pieces_(arenaOf_.size() * slices_.size()),
       halves_(pieces_.size()),
       gradientSends_(pieces_.size()),
-      weightPackets_(sliceAt_.size()),
-      weightSends_(sliceAt_.size()) {
+      weightPackets_(slices_.size()),
+      weightSends_(slices_.size()) {
   const int rank = workers.rank();
   COHORT_CHECK(plan.workers() == workers.size() && static_cast<int>(parts_.nodesOf.size()) == workers.size(),
                "the plan is for these workers");
-  std::size_t owned = 0;
-  for (int bucket = 0; bucket < plan.count(); ++bucket) {
-    sliceAt_[static_cast<std::size_t>(bucket)] = owned;
-    owned += plan.slice(bucket, rank).size();
-  }
-  if (parts_.wire == Wire::Fp16) {
-    changes_ = FloatBuffer(parts_.weights.size());
-    before_ = FloatBuffer(owned);
-  }
+  const std::size_t held = planSlices();
   for (int peer = 0; peer < workers.size(); ++peer) {
     const std::vector<int>& nodes = parts_.nodesOf[static_cast<std::size_t>(peer)];
     for (std::size_t i = 0; i < nodes.size(); ++i) {
+      holderOf_[static_cast<std::size_t>(nodes[i])] = nodes[i];
       float*& arena = arenaOf_[static_cast<std::size_t>(nodes[i])];
       if (peer == rank) {
         isOwn_[static_cast<std::size_t>(nodes[i])] = true;
         arena = parts_.arenas[i].data();
       } else {
-        received_.emplace_back(owned);
+        received_.emplace_back(held);
         arena = received_.back().data();
       }
     }
   }
+  findHolders(0);
   for (int bucket = 0; bucket < plan.count(); ++bucket) {
     const int first = tag + bucket * (parts_.tree.nodeCount() + 1);
     addGradientTransfers(bucket, first);
     addWeightTransfers(bucket, first + parts_.tree.nodeCount());
   }
   isReceived_ = std::vector<std::atomic<bool>>(receives_.size());
+}
+
+// Gives each of this worker's slices its place; returns the floats that a buffer of others' sums needs.
+std::size_t ShardExchange::planSlices() {
+  std::vector<int> buckets;  // that this worker has a slice of
+  std::size_t largest = 0;
+  std::size_t owned = 0;
+  for (int bucket = 0; bucket < plan_.count(); ++bucket) {
+    const std::size_t size = plan_.slice(bucket, workers_.rank()).size();
+    if (size == 0) continue;
+    slices_[static_cast<std::size_t>(bucket)].owned = owned;
+    owned += size;
+    largest = std::max(largest, size);
+    buckets.push_back(bucket);
+  }
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    Slice& slice = slices_[static_cast<std::size_t>(buckets[i])];
+    slice.held = i % kHeld * largest;
+    slice.next = i + kHeld < buckets.size() ? buckets[i + kHeld] : -1;
+  }
+  heldFirst_.assign(buckets.begin(),
+                    buckets.begin() + static_cast<std::ptrdiff_t>(std::min(kHeld, buckets.size())));
+  if (parts_.wire == Wire::Fp16) {
+    changes_ = FloatBuffer(parts_.weights.size());
+    before_ = FloatBuffer(owned);
+  }
+  return std::min(kHeld, buckets.size()) * largest;
 }
 
 void ShardExchange::addGradientTransfers(int bucket, int tag) {
@@ -99,6 +124,7 @@ void ShardExchange::addGradientTransfers(int bucket, int tag) {
                                                     --underWay_;
                                                   }),
                              peer, true});
+        slices_[static_cast<std::size_t>(bucket)].receives.push_back(index);
         ++transfersPerStep_;
         continue;
       }
@@ -151,7 +177,15 @@ void ShardExchange::begin() {
   underWay_ = transfersPerStep_;
   for (std::size_t i = 0; i < receives_.size(); ++i) {
     isReceived_[i] = false;
-    workers_.start(*receives_[i].transfer);
+    if (!receives_[i].isGradient) workers_.start(*receives_[i].transfer);
+  }
+  for (const int bucket : heldFirst_) takeSums(bucket);
+}
+
+// From now on others' sums of this worker's slice may come.
+void ShardExchange::takeSums(int bucket) {
+  for (const std::size_t index : slices_[static_cast<std::size_t>(bucket)].receives) {
+    workers_.start(*receives_[index].transfer);
   }
 }
 
@@ -171,12 +205,24 @@ void ShardExchange::bucketFinished(int node, int bucket) {
   if (plan_.slice(bucket, workers_.rank()).size() > 0) add(node, bucket);
 }
 
-// Where the node's sum of this worker's slice lies: for a node that nobody brings, at its leftmost one.
+// Where the node's sum of this worker's slice lies.
 float* ShardExchange::place(int node, int bucket) {
-  while (arenaOf_[static_cast<std::size_t>(node)] == nullptr) node = parts_.tree.node(node).left;
-  float* arena = arenaOf_[static_cast<std::size_t>(node)];
-  return arena + (isOwn_[static_cast<std::size_t>(node)] ? plan_.slice(bucket, workers_.rank()).begin
-                                                         : sliceAt_[static_cast<std::size_t>(bucket)]);
+  const auto holder = static_cast<std::size_t>(holderOf_[static_cast<std::size_t>(node)]);
+  return arenaOf_[holder] + (isOwn_[holder] ? plan_.slice(bucket, workers_.rank()).begin
+                                            : slices_[static_cast<std::size_t>(bucket)].held);
+}
+
+// A node that nobody brings has its sum where one of its halves has: in an own arena if there is one, and what others sent
+// is only read. (Two numbers give the same sum in either order.) Returns the holder.
+int ShardExchange::findHolders(int node) {
+  const auto index = static_cast<std::size_t>(node);
+  if (holderOf_[index] >= 0) return node;  // somebody brings it
+  const GrainTree::Node& halves = parts_.tree.node(node);
+  COHORT_CHECK(halves.left >= 0, "the workers' nodes cover the tree");
+  const int left = findHolders(halves.left);
+  const int right = findHolders(halves.right);
+  const bool isRight = !isOwn_[static_cast<std::size_t>(left)] && isOwn_[static_cast<std::size_t>(right)];
+  return holderOf_[index] = isRight ? right : left;
 }
 
 // The node's sum of this worker's slice is complete.
@@ -186,14 +232,17 @@ void ShardExchange::add(int node, int bucket) {
     const int parent = parts_.tree.node(node).parent;
     // Releases what this thread wrote, and acquires what the other half's wrote, whoever comes second.
     if ((halves_[at(parent, bucket)].fetch_add(1, std::memory_order_acq_rel) & 1U) == 0) return;
-    addInto(place(parts_.tree.node(parent).left, bucket), place(parts_.tree.node(parent).right, bucket),
-            slice.size());
+    const GrainTree::Node& halves = parts_.tree.node(parent);
+    float* sum = place(parent, bucket);
+    const float* left = place(halves.left, bucket);
+    addInto(sum, sum == left ? place(halves.right, bucket) : left, slice.size());
     node = parent;
   }
   applySum(bucket);
   for (Communicator::Transfer* transfer : weightSends_[static_cast<std::size_t>(bucket)]) {
     workers_.start(*transfer);
   }
+  if (const int next = slices_[static_cast<std::size_t>(bucket)].next; next >= 0) takeSums(next);
 }
 
 void ShardExchange::applySum(int bucket) {
@@ -202,7 +251,7 @@ void ShardExchange::applySum(int bucket) {
   if (parts_.wire == Wire::Fp32) return parts_.apply(slice.begin, sum);
   const std::span<float> weights = parts_.weights.subspan(slice.begin, slice.size());
   const std::span<float> before =
-      before_.span().subspan(sliceAt_[static_cast<std::size_t>(bucket)], slice.size());
+      before_.span().subspan(slices_[static_cast<std::size_t>(bucket)].owned, slice.size());
   Packet& packet = *weightPackets_[static_cast<std::size_t>(bucket)];
   std::ranges::copy(weights, before.begin());
   parts_.apply(slice.begin, sum);

@@ -3,7 +3,8 @@
 //
 // A worker sends each slice of a finished bucket to the slice's owner. The owner adds what comes to the tree's nodes, whoever
 // (a lane, the communication thread) brings the second half of one; at the root it applies the sum, and sends the new weights
-// to all. Weights may arrive while this worker still computes: the owner had this worker's whole share of the bucket, so no
+// to all. What others send is held for a few buckets at a time, so that it stays in the cache: those behind are taken when the
+// ones before are applied, which waits for nobody who waits for us. Weights may arrive while this worker still computes: the owner had this worker's whole share of the bucket, so no
 // grain here reads these weights any more in this step.
 //
 // Thread safety: finished() from any lane, for different nodes or pieces at once; the rest by one thread, between steps.
@@ -79,11 +80,14 @@ class ShardExchange {
 
   Packet& addPacket(std::span<float> values);
   void applySum(int bucket);
+  std::size_t planSlices();
+  void takeSums(int bucket);
   void addGradientTransfers(int bucket, int tag);
   void addWeightTransfers(int bucket, int tag);
   void bucketFinished(int node, int bucket);
   void add(int node, int bucket);
   float* place(int node, int bucket);
+  int findHolders(int node);
   std::size_t at(int node, int bucket) const {
     return static_cast<std::size_t>(node) * static_cast<std::size_t>(plan_.count()) +
            static_cast<std::size_t>(bucket);
@@ -96,8 +100,17 @@ class ShardExchange {
   // By node that some worker brings: an own one's whole arena, or the buffer of another's.
   std::vector<float*> arenaOf_;
   std::vector<bool> isOwn_;
-  std::vector<FloatBuffer> received_;  // others' nodes: this worker's slices, one after the other
-  std::vector<std::size_t> sliceAt_;   // by bucket: where its slice begins there
+  std::vector<int> holderOf_;          // by node: the one of these whose memory has its sum
+  std::vector<FloatBuffer> received_;  // others' nodes: kHeld of this worker's slices
+  // By bucket.
+  struct Slice {
+    std::size_t held = 0;                 // where it is held in a buffer of others' nodes
+    std::size_t owned = 0;                // where it lies among this worker's slices, one after the other
+    std::vector<std::size_t> receives{};  // of others' sums
+    int next = -1;                        // the bucket that is held there after it
+  };
+  std::vector<Slice> slices_;
+  std::vector<int> heldFirst_;  // the buckets whose sums can be taken from the begin on
   // Never reset: a step adds what makes them divisible again.
   std::vector<std::atomic<std::uint32_t>> pieces_;  // by node and bucket: finished
   std::vector<std::atomic<std::uint32_t>> halves_;  // by node and bucket: children that are complete
