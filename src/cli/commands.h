@@ -54,27 +54,16 @@ struct VerifyArguments {
   int workers = 1;
 };
 
-struct BenchScalingArguments {
-  std::string network = "alexnet";
-  std::vector<int> workers = {1, 2};
-  std::int64_t batchSize = 0;  // 0: the recipe's
-  int threads = 1;             // of each worker
-  double images = 5120;
-  int rounds = 1;
-  std::string sync = "bsp";
-  std::vector<std::string> settings;  // KEY=VALUE
-  std::string csv;
-};
-
 int trainCommand(const RunContext& context, const TrainArguments& arguments);
 int evaluateCommand(const RunContext& context, const EvaluateArguments& arguments);
 int describeCommand(const RunContext& context, const DescribeArguments& arguments);
 int studyCommand(const NetworkRegistry& networks, const StudyArguments& arguments);
 int reportCommand(const ReportArguments& arguments);
 int verifyCommand(const VerifyArguments& arguments);
-int benchScalingCommand(const NetworkRegistry& networks, const BenchScalingArguments& arguments);
 
 // `cohort data …` with its subcommands; the one that runs sets `exitCode`.
 void addDataCommands(CLI::App& app, int& exitCode);
+// `cohort bench …`, likewise.
+void addBenchCommands(CLI::App& app, const NetworkRegistry& networks, int& exitCode);
 
 }  // namespace cohort

@@ -98,7 +98,6 @@ struct Parser {
   ReportArguments report;
   StudyArguments study;
   VerifyArguments verify;
-  BenchScalingArguments benchScaling;
   int exitCode = kSuccess;
 };
 
@@ -149,6 +148,7 @@ Parser::Parser(const RunContext& context) {
   });
 
   addDataCommands(app, exitCode);
+  addBenchCommands(app, context.networks, exitCode);
 
   command = app.add_subcommand("report", "Curves, speed and settings of runs as one HTML page");
   command->add_option("RUN", report.runs, "the runs' folders")->type_name("")->required();
@@ -164,34 +164,6 @@ Parser::Parser(const RunContext& context) {
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
   command->callback([this] { exitCode = verifyCommand(verify); });
-  CLI::App* bench = app.add_subcommand("bench", "Measure how a network trains here");
-  bench->require_subcommand(1);
-  command = bench->add_subcommand("scaling", "Seconds per 5,120 images, speed-up and efficiency by workers");
-  command->add_option("--network", benchScaling.network, "the network")
-      ->type_name("NAME")
-      ->capture_default_str();
-  command->add_option("--workers", benchScaling.workers, "how many, one after the other")
-      ->type_name("LIST")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  command->add_option("--batch-size", benchScaling.batchSize, "of the whole step (default: the recipe's)")
-      ->type_name("N");
-  command->add_option("--threads", benchScaling.threads, "lanes of each worker")
-      ->type_name("T")
-      ->capture_default_str();
-  command->add_option("--images", benchScaling.images, "to train on in each run, at least 3 steps")
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--rounds", benchScaling.rounds, "of all runs; medians count")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  command->add_option("--sync", benchScaling.sync, "the rule")->type_name("RULE")->capture_default_str();
-  command->add_option("-o", benchScaling.settings, "any other setting, KEY=VALUE; may be repeated")
-      ->type_name("SETTING");
-  command->add_option("--csv", benchScaling.csv, "write the table here too")->type_name("FILE");
-  command->callback([this, &context] { exitCode = benchScalingCommand(context.networks, benchScaling); });
   command = app.add_subcommand("study", "Train over lists of values; tables and charts of the results");
   command->add_option("file", study.file, "the study's YAML file")->type_name("FILE")->required();
   command->add_option("--study-dir", study.directory, "its folder (default: studies-out/NAME)")

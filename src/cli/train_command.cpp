@@ -13,6 +13,7 @@
 #include "base/crash_point.h"
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/console_observer.h"
 #include "cli/run.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
@@ -20,6 +21,7 @@
 #include "comm/mpi_transport.h"
 #include "launch/supervisor.h"
 #include "launch/supervisor_link.h"
+#include "launch/worker_cores.h"
 #include "launch/worker_log.h"
 #include "report/console.h"
 #include "train/config_file.h"
@@ -28,85 +30,7 @@
 namespace cohort {
 namespace {
 
-class ConsoleObserver : public RunObserver {
- public:
-  explicit ConsoleObserver(Screen& console) : console_(console) {}
-
-  void started(const Started& run) override {
-    console_.print(fmt::format("{} on {}: {} parameters, batch {} in {} grains on {}{} lane{}", run.network,
-                               run.dataset, groupedText(static_cast<std::int64_t>(run.parameters)),
-                               run.batchSize, run.grains,
-                               run.workers == 1 ? "" : fmt::format("{} workers, each with ", run.workers),
-                               run.lanes, run.lanes == 1 ? "" : "s"));
-    if (run.idleLanes > 0) {
-      console_.print(fmt::format("{} of {} threads have nothing to do: there are {} grains (see --grains)",
-                                 run.idleLanes, run.idleLanes + run.lanes, run.grains));
-    }
-    if (run.startStep > 0) console_.print(fmt::format("resuming at step {}", run.startStep));
-    if (run.targetStep > 0 && run.startStep >= run.targetStep) {
-      console_.print(
-          fmt::format("step {} is reached already; a larger --train-steps goes on", run.targetStep));
-    }
-  }
-  void progressed(const Progress& p) override {
-    progress_ = {.step = p.step,
-                 .targetStep = p.targetStep,
-                 .loss = p.loss,
-                 .imagesPerSecond = p.imagesPerSecond,
-                 .secondsLeft = p.secondsLeft,
-                 .learningRate = p.learningRate};
-    if (!p.logPoint) console_.progress(progress_);
-  }
-  void logged(const TrainPoint& point) override {
-    progress_.loss = point.loss;
-    progress_.imagesPerSecond = point.imagesPerSecond;
-    progress_.accuracy = point.accuracy;
-    progress_.learningRate = point.learningRate;
-    progress_.seconds = point.seconds;
-    progress_.logPoint = true;
-    console_.progress(progress_);
-  }
-  void evaluated(const EvaluationPoint& p) override {
-    console_.print(fmt::format("step {}: {} loss {:.4f}, accuracy {:.4f}, top-5 {:.4f}", p.step, p.split,
-                               p.loss, p.accuracy, p.top5));
-  }
-  void checkpointed(Step step) override { console_.detail(fmt::format("step {}: checkpoint", step)); }
-  void warned(const std::string& what) override { console_.warn(what); }
-
- private:
-  Screen& console_;
-  ProgressReport progress_;
-};
-
-// Settings that are still open here (0 or empty) will be the dataset's or the machine's.
-void printPlan(Screen& console, const RunConfig& config, const std::filesystem::path& directory) {
-  console.detail(fmt::format("job directory {}", directory.string()));
-  std::string settings = toYaml(config);
-  settings.pop_back();  // its newline
-  console.detail(settings);
-}
-
-void printSummary(Screen& console, const RunSummary& s) {
-  const SpeedStatistics& speed = s.speed;
-  if (s.evaluation) {
-    console.result(fmt::format("{} accuracy {:.4f} (top-5 {:.4f}, loss {:.4f}) at step {}", s.evaluatedOn,
-                               s.evaluation->accuracy(), s.evaluation->top5Accuracy(),
-                               s.evaluation->meanLoss(), s.step));
-  }
-  if (s.step > s.startStep) {
-    console.print(
-        fmt::format("{} steps in {}: {:.1f} images/s (+- {:.1f}, jitter {:.1f}), median step {:.4f} s",
-                    s.step - s.startStep, clockText(s.elapsedSeconds), speed.imagesPerSecond,
-                    speed.uncertainty, speed.jitter, speed.medianStepSeconds));
-    console.print(fmt::format(
-        "time: waiting for data {:.1f} s ({:.1f} %), forward {:.1f} s, backward {:.1f} s, update {:.1f} s, "
-        "checkpoint {:.1f} s, evaluation {:.1f} s; peak memory {}",
-        s.dataSeconds, 100 * s.dataShare(), s.forwardSeconds, s.backwardSeconds, s.updateSeconds,
-        s.checkpointSeconds, s.evaluationSeconds, bytesText(static_cast<double>(s.peakMemoryBytes))));
-  }
-  console.print(fmt::format("weights {}", s.weightsHash));
-  console.print(fmt::format("checkpoint {}", s.checkpoint));
-}
+constexpr int kControl = 0;  // the channel of everything but checkpoints
 
 // Empty: nobody says.
 std::string jobDirectoryOf(const std::vector<GivenSettings>& layers) {
@@ -119,31 +43,6 @@ std::string jobDirectoryOf(const std::vector<GivenSettings>& layers) {
   }
   return directory;
 }
-
-}  // namespace
-
-namespace {
-
-// Tells several.
-class Observers : public RunObserver {
- public:
-  void add(RunObserver& observer) { all_.push_back(&observer); }
-
-  void started(const Started& run) override { tell(&RunObserver::started, run); }
-  void progressed(const Progress& progress) override { tell(&RunObserver::progressed, progress); }
-  void logged(const TrainPoint& point) override { tell(&RunObserver::logged, point); }
-  void evaluated(const EvaluationPoint& point) override { tell(&RunObserver::evaluated, point); }
-  void checkpointed(Step step) override { tell(&RunObserver::checkpointed, step); }
-  void warned(const std::string& what) override { tell(&RunObserver::warned, what); }
-
- private:
-  template <class Member, class Value>
-  void tell(Member member, const Value& value) {
-    for (RunObserver* observer : all_) (observer->*member)(value);
-  }
-
-  std::vector<RunObserver*> all_;
-};
 
 // What is asked for, and where: made by whoever leads the run.
 struct Request {
@@ -190,7 +89,7 @@ int trainAsWorker(const RunContext& context, const TrainArguments& arguments, co
                   bool isSupervised, Screen& screen) {
   Communicator& workers = place.workers;
   const StopFlag& stop = stopOnSignals();
-  const Channel channel(workers, 0);
+  const Channel channel(workers, kControl);
   Request request = requestOf(context, arguments, workers.size());
   std::optional<JobDirectory> job;
   if (workers.isFirst()) {
@@ -250,12 +149,14 @@ int trainUnderMpi(const RunContext& context, const TrainArguments& arguments) {
                     terminalOptions(session.rank() == 0 ? arguments.verbosity : Verbosity::Quiet));
     Communicator workers(mpiTransport(session));
     link.watch(workers, activity);
-    const WorkerPlace place{.workers = workers,
-                            .activity = activity,
-                            .localRank = session.localRank(),
-                            .localSize = session.localSize()};
-    const int code = trainAsWorker(context, arguments, place, static_cast<bool>(link),
-                                   link ? static_cast<Screen&>(link) : console);
+    Screen& screen = link ? static_cast<Screen&>(link) : console;
+    const std::vector<WorkerCores> cores = gatherCores(Channel(workers, kControl));
+    const WorkerPlace place{
+        .workers = workers, .activity = activity, .cores = coresOfWorker(cores, session.rank())};
+    const int threads = static_cast<int>(requestOf(context, arguments, workers.size()).config.threads);
+    if (const std::string note = bindingNote(cores, session.rank(), threads); !note.empty())
+      screen.warn(note);
+    const int code = trainAsWorker(context, arguments, place, static_cast<bool>(link), screen);
     if (!link) return code;
     link.finished(session.rank(), code);
     return kSuccess;

@@ -16,8 +16,10 @@
 namespace cohort {
 namespace {
 
-// Between two looks at messages under way, while nobody waits for them.
+// Between two looks at messages under way, while nobody waits for them: short ones after something happened, then longer
+// and longer ones. A step of seconds has its receives under way all the time, and every look takes a core from a lane.
 constexpr std::chrono::microseconds kNap{50};
+constexpr std::chrono::microseconds kLongNap{2000};
 
 // Transfers that are used once, at the same time.
 constexpr std::size_t kSpare = 8;
@@ -176,24 +178,26 @@ void Communicator::startAsked() {
   }
 }
 
+bool Communicator::isUrgent() const {
+  return std::ranges::any_of(waiting_, &Waiting::isUrgent);
+}
+
 // After a look: tells those who need not wait any longer, or lets others have the core.
 void Communicator::pause() {
-  bool urgent = false;
-  {
-    const std::lock_guard lock(mutex_);
-    urgent = std::ranges::any_of(waiting_, &Waiting::isUrgent);
-    // Who is not ready yet would only take the core.
-    if (!done_.empty() && std::ranges::any_of(waiting_, [](const Waiting* w) { return w->ready(); })) {
-      changed_.notify_all();
-    }
-    if (!asked_.empty()) return;
+  std::unique_lock lock(mutex_);
+  // Who is not ready yet would only take the core.
+  if (!done_.empty() && std::ranges::any_of(waiting_, [](const Waiting* w) { return w->ready(); })) {
+    changed_.notify_all();
   }
-  if (!done_.empty()) return;
-  if (urgent) {
+  if (!done_.empty() || !starting_.empty()) nap_ = kNap;
+  if (!done_.empty() || !asked_.empty()) return;
+  if (isUrgent()) {
+    lock.unlock();
     ::sched_yield();
-  } else {
-    std::this_thread::sleep_for(kNap);
+    return;
   }
+  wake_.wait_for(lock, nap_, [this] { return stop_ || failure_ || !asked_.empty() || isUrgent(); });
+  nap_ = std::min(2 * nap_, kLongNap);
 }
 
 // ---- between steps

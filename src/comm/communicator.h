@@ -9,6 +9,7 @@
 // Thread safety: everything from any thread.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <exception>
@@ -69,6 +70,7 @@ class Communicator {
   void serve();
   void startAsked();
   void pause();
+  bool isUrgent() const;  // under the lock
 
   int rank_ = 0;
   int size_ = 1;
@@ -95,6 +97,7 @@ class Communicator {
   std::vector<Transfer*> byMessage_;
   std::vector<MessageId> done_;
   int underWay_ = 0;
+  std::chrono::microseconds nap_{0};
 
   std::thread thread_;
 };

@@ -148,12 +148,6 @@ MpiSession::MpiSession() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
-  MPI_Comm host = MPI_COMM_NULL;
-  require(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &host),
-          "MPI_Comm_split_type");
-  MPI_Comm_rank(host, &localRank_);
-  MPI_Comm_size(host, &localSize_);
-  MPI_Comm_free(&host);
   sharedMemoryNames_ = forgetSharedMemoryNames();
 }
 

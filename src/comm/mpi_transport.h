@@ -23,16 +23,12 @@ class MpiSession {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  int localRank() const { return localRank_; }  // among the workers of this host
-  int localSize() const { return localSize_; }
   // Ends all workers at once; for when one cannot go on.
   [[noreturn]] static void abort(int exitCode);
 
  private:
   int rank_ = 0;
   int size_ = 1;
-  int localRank_ = 0;
-  int localSize_ = 1;
   std::set<std::string> sharedMemoryNames_;
 };
 

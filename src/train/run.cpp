@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -17,15 +15,14 @@
 #include "base/error.h"
 #include "comm/channel.h"
 #include "engine/instruction_set.h"
-#include "report/event_file.h"
-#include "report/metrics_file.h"
-#include "report/receipt_file.h"
 #include "sync/bulk_synchronous.h"
 #include "sync/local_steps.h"
-#include "sync/slice_gather.h"
 #include "train/checkpoint.h"
 #include "train/config_file.h"
+#include "train/evaluator.h"
+#include "train/recorder.h"
 #include "train/run_setup.h"
+#include "train/same_configuration.h"
 #include "train/step_log.h"
 #include "train/trainer.h"
 
@@ -55,23 +52,6 @@ constexpr int kChannel = 0;
 // Above those of the rules.
 constexpr int kAveragesTag = Communicator::kTags / 2;
 constexpr int kGradientsTag = kAveragesTag + Communicator::kTags / 4;
-
-// The first lines of two texts that differ, without spaces around them.
-std::pair<std::string, std::string> firstDifference(const std::string& a, const std::string& b) {
-  std::istringstream left(a);
-  std::istringstream right(b);
-  std::string l;
-  std::string r;
-  do {
-    if (!std::getline(left, l)) l.clear();
-    if (!std::getline(right, r)) r.clear();
-  } while (l == r && (left || right));
-  const auto trimmed = [](const std::string& text) {
-    const std::size_t begin = text.find_first_not_of(' ');
-    return begin == std::string::npos ? std::string() : text.substr(begin);
-  };
-  return {trimmed(l), trimmed(r)};
-}
 
 // NaN where there is none.
 double meanOfKnown(const std::vector<double>& values) {
@@ -110,7 +90,8 @@ class Run {
                                 .seed = config_.seed,
                                 .shuffle = config_.shuffle && config_.randomness}),
         schedule_(shardOptions(config_, data_.train->size()).schedule),
-        rule_(makeRule()) {
+        rule_(makeRule()),
+        evaluator_(channel_, plan_, *model_, state_, *data_.evaluation, kAveragesTag) {
     configText_ = toYaml(config_);
   }
 
@@ -124,24 +105,16 @@ class Run {
   bool isLocal() const { return config_.sync != "bsp"; }
   TrainingState makeState() const;
   std::unique_ptr<SyncRule> makeRule();
-  void requireSameConfiguration() const;
   Wishes wishes(const StopFlag& stop, Clock::time_point begin) const;
   void restore();
   std::unique_ptr<Prefetcher> startPrefetcher() const;
   void loop(const StopFlag& stop);
   std::string diverged();
   void checkpoint();
-  std::span<const float> evaluationWeights();
-  LossSum evaluationSum();
   EvaluationPoint evaluate();
-  void openRecords();
-  void record(const auto& point);
-  void flushRecords();
   bool logPointAfter(Step step) const { return step % logInterval_ == 0 || step == target_; }
   void report(const LossSum& sums);
   void logPoint();
-  void writeReceipt(const LossSum& sums);
-  void recordDistributions();
   StepLog::Totals totals() const;
   double learningRate(Step step) const;
   RunSummary summarize();
@@ -185,13 +158,8 @@ class Run {
   std::vector<double> losses_;  // of the last kRecent steps, by step modulo kRecent
   std::optional<LossSum> evaluation_;
   StepLog log_;
-  FloatBuffer averages_;  // all workers' parts of a moving average, where one is kept
-  std::unique_ptr<SliceGather> gatherAverages_;
-  std::unique_ptr<SliceGather> gatherGradients_;
-  FloatBuffer gradients_;  // the sums of the last step before a log point, where distributions are recorded
-  std::vector<std::unique_ptr<RecordSink>> sinks_;
-  std::optional<ReceiptFile> receipts_;
-  bool evaluationRecorded_ = false;  // of startStep_
+  Evaluator evaluator_;
+  std::unique_ptr<Recorder> recorder_;  // from the restored step on
   RunSummary summary_;
 };
 
@@ -224,26 +192,6 @@ std::unique_ptr<SyncRule> Run::makeRule() {
   }
   return std::make_unique<ShardedBulkSynchronous>(workers_, state_.layout, plan_, state_.shards,
                                                   state_.weights.span(), grains, lanes_.count(), wire);
-}
-
-// Settings that change the result must be the same everywhere; a difference would show only as a wrong sum.
-void Run::requireSameConfiguration() const {
-  RunConfig shared = config_;
-  shared.threads = 0;
-  shared.dataThreads = -1;
-  shared.pin = true;
-  const std::string own = toYaml(shared);
-  const std::vector<std::string> all = channel_.gather(own, "its configuration");
-  std::string difference;
-  for (std::size_t rank = 1; rank < all.size() && difference.empty(); ++rank) {
-    if (all[rank] == own) continue;
-    const auto [here, there] = firstDifference(own, all[rank]);
-    difference =
-        fmt::format("worker {} has '{}' where worker 0 has '{}'; start all workers with the same settings",
-                    rank, there, here);
-  }
-  difference = channel_.broadcast(difference, "the comparison of configurations");
-  if (!difference.empty()) throw UsageError(difference);
 }
 
 // What this worker would have happen after the next step.
@@ -281,28 +229,18 @@ std::unique_ptr<Prefetcher> Run::startPrefetcher() const {
                                       dataThreadsOf(config_, *data_.train, lanes_.count()));
 }
 
-void Run::openRecords() {
-  if (config_.histograms) {
-    gradients_ = FloatBuffer(state_.layout.size());
-    // Each worker's own where it steps alone: the first one's are recorded.
-    if (!isLocal())
-      gatherGradients_ = std::make_unique<SliceGather>(workers_, plan_, gradients_.span(), kGradientsTag);
-  }
-  if (!workers_.isFirst()) return;
-  auto metrics = std::make_unique<MetricsFile>(job_.path() / "metrics.jsonl", startStep_);
-  evaluationRecorded_ = metrics->hasEvaluation(config_.evalOn);
-  sinks_.push_back(std::move(metrics));
-  sinks_.push_back(std::make_unique<EventFiles>(job_.path() / "events", startStep_));
-  if (config_.receiptEvery > 0) receipts_.emplace(job_.path() / "receipt.jsonl", startStep_);
-}
-
 RunSummary Run::train(const StopFlag& stop) {
   interval_ = parseCheckpointInterval(config_.checkpointEvery);
-  requireSameConfiguration();
+  requireSameConfiguration(channel_, config_);
   restore();
   if (workers_.isFirst()) job_.writeConfig(configText_);
-  openRecords();
+  recorder_ = std::make_unique<Recorder>(config_, job_, workers_, plan_, state_, kGradientsTag);
   const int threads = threadsOf(config_, place_);
+  std::vector<std::string> notes;
+  if (config_.wire == "fp16" && workers_.size() > 1) {
+    notes.emplace_back(
+        "with --wire fp16 the weights depend on the number of workers; --wire fp32 gives the same for all");
+  }
   observer_.started({.network = config_.network,
                      .dataset = config_.dataset,
                      .parameters = state_.layout.weightCount(),
@@ -315,7 +253,8 @@ RunSummary Run::train(const StopFlag& stop) {
                      .trainSamples = data_.train->size(),
                      .evaluationSamples = data_.evaluation->size(),
                      .startStep = startStep_,
-                     .targetStep = target_ == std::numeric_limits<Step>::max() ? 0 : target_});
+                     .targetStep = target_ == std::numeric_limits<Step>::max() ? 0 : target_,
+                     .notes = std::move(notes)});
   if (state_.step < target_) {
     model_->prepareTraining(state_.weights.span());
     if (workers_.isFirst()) job_.writeLayers(toJson(model_->layers()));
@@ -324,12 +263,12 @@ RunSummary Run::train(const StopFlag& stop) {
     loop(stop);
   }
   place_.activity.enter(Activity::Phase::Ending);
-  flushRecords();
+  recorder_->flush();
   if (state_.step != lastCheckpoint_) checkpoints_.saveNow(state_, configText_);
   lastCheckpoint_ = state_.step;
   checkpoints_.wait();
   if (!summary_.interrupted) evaluate();
-  flushRecords();
+  recorder_->flush();
   RunSummary summary = summarize();
   gatherWorkers(summary);
   if (!workers_.isFirst()) return summary;
@@ -348,8 +287,7 @@ void Run::loop(const StopFlag& stop) {
     // The first step touches all memory for the first time; a longer run's speed is told without it.
     if (state_.step == startStep_ + 1) times_ = StepTimes();
     const Clock::time_point start = Clock::now();
-    rule_->keepGradients(config_.histograms && logPointAfter(state_.step + 1) ? gradients_.span()
-                                                                              : std::span<float>());
+    rule_->keepGradients(logPointAfter(state_.step + 1) ? recorder_->gradients() : std::span<float>());
     const StepResult result = trainer_->step(state_.step, wishes(stop, begin));
     const LossSum& sums = result.loss;
     const double seconds = secondsSince(start);
@@ -366,9 +304,9 @@ void Run::loop(const StopFlag& stop) {
     if (workers_.size() == 1) due_.wishes |= wishes(stop, begin);
     due_.evaluation |= config_.evalEvery > 0 && state_.step % config_.evalEvery == 0;
     due_.checkpoint |= interval_.steps > 0 && state_.step % interval_.steps == 0;
-    due_.receipt |= receipts_ && state_.step % config_.receiptEvery == 0;
+    due_.receipt |= recorder_->wantsReceipt(state_.step);
     const bool isCommon = rule_->isCommon(state_.step - 1);
-    if (isCommon && std::exchange(due_.receipt, false)) writeReceipt(sums);
+    if (isCommon && std::exchange(due_.receipt, false)) recorder_->addReceipt(sums.meanLoss());
     if (logPointAfter(state_.step)) logPoint();
     if (state_.step == target_) break;
     if (!isCommon) continue;
@@ -399,7 +337,7 @@ std::string Run::diverged() {
 
 void Run::checkpoint() {
   const Clock::time_point start = Clock::now();
-  flushRecords();
+  recorder_->flush();
   checkpoints_.save(state_, configText_);
   lastCheckpoint_ = state_.step;
   lastCheckpointTime_ = Clock::now();
@@ -407,42 +345,10 @@ void Run::checkpoint() {
   observer_.checkpointed(state_.step);
 }
 
-// The weights to evaluate: a moving average is in the workers' shards.
-std::span<const float> Run::evaluationWeights() {
-  if (workers_.size() == 1) return state_.shards.front().evaluationWeights();
-  if (config_.averageDecay <= 0) return state_.weights.span();
-  if (!gatherAverages_) {
-    averages_ = FloatBuffer(state_.layout.size());
-    gatherAverages_ = std::make_unique<SliceGather>(workers_, plan_, averages_.span(), kAveragesTag);
-  }
-  for (const Shard& shard : state_.shards) {
-    std::ranges::copy(shard.evaluationWeights(), averages_.data() + shard.begin());
-  }
-  gatherAverages_->run("the averaged weights");
-  return averages_.span();
-}
-
-// Each worker evaluates its share; the first one adds all in index order. The others see only their own.
-LossSum Run::evaluationSum() {
-  const std::vector<LossSum> own =
-      model_->evaluate(*data_.evaluation, evaluationWeights(), {workers_.rank(), workers_.size()});
-  const std::span<const std::byte> bytes = std::as_bytes(std::span(own));
-  LossSum total;
-  for (const std::string& share : channel_.gather({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
-                                                  "its part of an evaluation")) {
-    for (std::size_t at = 0; at < share.size(); at += sizeof(LossSum)) {
-      LossSum sum;
-      std::memcpy(&sum, share.data() + at, sizeof(sum));
-      total += sum;
-    }
-  }
-  return total;
-}
-
 EvaluationPoint Run::evaluate() {
   const Clock::time_point start = Clock::now();
   place_.activity.enter(Activity::Phase::Evaluation);
-  evaluation_ = evaluationSum();
+  evaluation_ = evaluator_.run();
   summary_.evaluationSeconds += secondsSince(start);
   EvaluationPoint point{.step = state_.step,
                         .split = config_.evalOn,
@@ -450,24 +356,13 @@ EvaluationPoint Run::evaluate() {
                         .accuracy = evaluation_->accuracy(),
                         .top5 = evaluation_->top5Accuracy(),
                         .samples = evaluation_->samples};
-  // Where the run was finished before, its last evaluation is in the records already.
-  if (state_.step != startStep_ || !evaluationRecorded_) record(point);
+  recorder_->add(point);
   return point;
-}
-
-void Run::record(const auto& point) {
-  for (const auto& sink : sinks_) sink->add(point);
 }
 
 // A worker without a slice of a very small network has no shard to ask.
 double Run::learningRate(Step step) const {
   return config_.learningRate * schedule_.factor(step);
-}
-
-// Before every checkpoint: a process that resumes there records no earlier point again.
-void Run::flushRecords() {
-  for (const auto& sink : sinks_) sink->flush();
-  if (receipts_) receipts_->flush();
 }
 
 StepLog::Totals Run::totals() const {
@@ -484,41 +379,12 @@ StepLog::Totals Run::totals() const {
           .elapsed = secondsSince(processStart_)};
 }
 
-// Parameters in the order of the layers, which is not the arena's.
-void Run::writeReceipt(const LossSum& sums) {
-  Receipt receipt{
-      .step = state_.step, .loss = sums.meanLoss(), .weights = weightsHash(state_.weights.span())};
-  if (config_.trace) {
-    const std::span<const Parameter> parameters = state_.layout.parameters();
-    for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
-      receipt.parameters.emplace_back(
-          parameter->name, weightsHash(state_.weights.span().subspan(parameter->offset, parameter->size)));
-    }
-  }
-  receipts_->add(receipt);
-}
-
 void Run::logPoint() {
   const double epoch =
       static_cast<double>(state_.step * config_.batchSize) / static_cast<double>(data_.train->size());
   const TrainPoint point = log_.take(state_.step, epoch, learningRate(state_.step - 1), totals());
-  record(point);
-  if (config_.histograms) recordDistributions();
-  flushRecords();
+  recorder_->add(point);
   observer_.logged(point);
-}
-
-void Run::recordDistributions() {
-  if (gatherGradients_) gatherGradients_->run("the gradients");
-  if (!workers_.isFirst()) return;
-  for (const Parameter& parameter : state_.layout.parameters()) {
-    if (parameter.kind != ParameterKind::Weight) continue;
-    const auto part = [&](std::span<const float> arena) {
-      return arena.subspan(parameter.offset, parameter.size);
-    };
-    record(ValuesPoint{state_.step, "weights/" + parameter.name, part(state_.weights.span())});
-    record(ValuesPoint{state_.step, "gradients/" + parameter.name, part(gradients_.span())});
-  }
 }
 
 void Run::report(const LossSum& sums) {
@@ -595,41 +461,6 @@ RunSummary runTraining(const RunContext& context, RunConfig config, const JobDir
   if (config.isa.empty()) config.isa = bestInstructionSet();
   useInstructionSet(config.isa);
   return Run(context, std::move(config), job, observer, processStart, place).train(stop);
-}
-
-EvaluationResult runEvaluation(const RunContext& context, const std::filesystem::path& jobDirectory,
-                               const std::filesystem::path& checkpoint, const std::string& split, int threads,
-                               RunObserver& observer) {
-  const auto stored = storedConfig(jobDirectory);
-  if (!stored) {
-    throw UsageError(fmt::format("{} is no job directory: it has no config.yaml", jobDirectory.string()));
-  }
-  RunConfig config = resolveConfig(context.networks, stored, {});
-  config.threads = threads;
-  useInstructionSet(config.isa);
-  const std::unique_ptr<Dataset> dataset = openForEvaluation(context, config, parseSplit(split, "--split"));
-  Communicator alone;
-  Activity activity;
-  const WorkerPlace place{.workers = alone, .activity = activity};
-  Lanes lanes(lanesOf(config, place, static_cast<int>(config.grains)));
-  const std::unique_ptr<Model> model = makeModel(context, config, lanes);
-  TrainingState state(model->layout(), shardOptions(config, dataset->size()), config.seed, lanes.count());
-  EvaluationResult result;
-  result.checkpoint = checkpoint;
-  if (checkpoint.empty()) {
-    const CheckpointStore store(jobDirectory / "checkpoints", static_cast<int>(config.keep), alone);
-    const auto restored = store.restoreLatest(
-        state, [&](const std::string& what) { observer.warned(what + "; using the one before"); });
-    if (!restored) throw UsageError(fmt::format("{} has no whole checkpoint yet", jobDirectory.string()));
-    result.checkpoint = restored->path;
-  } else {
-    restoreCheckpoint(checkpoint, state);
-  }
-  result.step = state.step;
-  for (const LossSum& sum : model->evaluate(*dataset, state.shards.front().evaluationWeights()))
-    result.sums += sum;
-  result.weightsHash = weightsHash(state.weights.span());
-  return result;
 }
 
 }  // namespace cohort

@@ -5,7 +5,9 @@
 #include <chrono>
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "base/cores.h"
 #include "base/trainable.h"
 #include "comm/communicator.h"
 #include "data/dataset.h"
@@ -28,9 +30,8 @@ struct RunContext {
 // Which worker of a run this process is.
 struct WorkerPlace {
   Communicator& workers;
-  Activity& activity;  // told what it does
-  int localRank = 0;   // among the workers of this host
-  int localSize = 1;
+  Activity& activity;                       // told what it does
+  std::vector<int> cores = allowedCores();  // for its lanes
 };
 
 // What a run tells while it goes; called from the training thread, between steps.
@@ -45,7 +46,8 @@ class RunObserver {
     int dataThreads = 0;
     std::int64_t trainSamples = 0, evaluationSamples = 0;
     Step startStep = 0;
-    Step targetStep = 0;  // 0: until the time is over
+    Step targetStep = 0;             // 0: until the time is over
+    std::vector<std::string> notes;  // what else to know beforehand
   };
   struct Progress {
     Step step = 0;        // done

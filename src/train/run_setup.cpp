@@ -125,39 +125,13 @@ ShardOptions shardOptions(const RunConfig& config, std::int64_t samples) {
           .grains = static_cast<int>(config.grains)};
 }
 
-std::vector<int> allowedCores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cores;
-  if (::sched_getaffinity(0, sizeof set, &set) == 0) {
-    for (int core = 0; core < CPU_SETSIZE; ++core) {
-      if (CPU_ISSET(static_cast<std::size_t>(core), &set)) cores.push_back(core);
-    }
-  }
-  if (cores.empty()) cores.push_back(0);
-  return cores;
-}
-
-namespace {
-
-// Of the host's workers' cores, which all of them see alike where the launcher binds nobody.
-std::vector<int> ownCores(const WorkerPlace& place) {
-  const std::vector<int> all = allowedCores();
-  const GrainRange share = shareOf({0, static_cast<int>(all.size())}, {place.localRank, place.localSize});
-  return {all.begin() + share.first, all.begin() + share.last};
-}
-
-}  // namespace
-
 int threadsOf(const RunConfig& config, const WorkerPlace& place) {
   if (config.threads > 0) return static_cast<int>(config.threads);
-  return std::max(1, static_cast<int>(ownCores(place).size()));
+  return std::max(1, static_cast<int>(place.cores.size()));
 }
 
 std::vector<int> coresOf(const RunConfig& config, const WorkerPlace& place, int lanes) {
-  std::vector<int> cores = ownCores(place);
-  if (!config.pin || lanes < static_cast<int>(cores.size())) return {};
-  return cores;
+  return config.pin && lanes >= static_cast<int>(place.cores.size()) ? place.cores : std::vector<int>();
 }
 
 int lanesOf(const RunConfig& config, const WorkerPlace& place, int grains) {

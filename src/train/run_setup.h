@@ -26,11 +26,9 @@ Split parseSplit(const std::string& text, const std::string& flag);
 std::unique_ptr<Model> makeModel(const RunContext& context, const RunConfig& config, Lanes& lanes);
 ShardOptions shardOptions(const RunConfig& config, std::int64_t samples);
 
-// The cores that this process may use.
-std::vector<int> allowedCores();
-// Threads that this worker may have as lanes: as configured, or its share of the host's cores.
+// Threads that this worker may have as lanes: as configured, or one for each of its cores.
 int threadsOf(const RunConfig& config, const WorkerPlace& place);
-// The cores for this worker's lanes, one each; none where its host's workers do not have all cores for themselves.
+// The cores for this worker's lanes, one each; none where it does not use all of its own.
 std::vector<int> coresOf(const RunConfig& config, const WorkerPlace& place, int lanes);
 // Of `grains` that the worker computes.
 int lanesOf(const RunConfig& config, const WorkerPlace& place, int grains);

@@ -31,7 +31,7 @@ struct TrainingState {
       : TrainingState(parameters, options, std::vector<ArenaRange>{{0, parameters.size()}}, seed, threads) {}
 
   ParameterLayout layout;
-  FloatBuffer weights;  // all of them, on every worker
+  FloatBuffer weights;             // all of them, on every worker
   std::vector<std::string> slots;  // every shard's; a worker may have no slice of a very small network
   std::vector<Shard> shards;
   Step step = 0;  // the next one to compute

@@ -1,0 +1,13 @@
+// That all workers were told the same. Private to train.
+#pragma once
+
+#include "comm/channel.h"
+#include "train/run_config.h"
+
+namespace cohort {
+
+// Settings that change the result must be the same everywhere: a difference would show only as a wrong sum. UsageError on all
+// workers, with the first difference.
+void requireSameConfiguration(const Channel& workers, const RunConfig& config);
+
+}  // namespace cohort
