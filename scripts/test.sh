@@ -59,7 +59,7 @@ stage() {
 cd -- "$root"
 needPackages packages.txt
 if [[ -z $all ]]; then
-  ctestOptions+=(--label-exclude browser)  # its browser is among the packages of --all
+  ctestOptions+=(--label-exclude 'browser|chaos')  # a browser is among the packages of --all; chaos takes long
   testsOf release
   exit
 fi

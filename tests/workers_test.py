@@ -6,9 +6,11 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import time
 import unittest
+import zlib
 from pathlib import Path
 
 from program import LIMIT, PROGRAM
@@ -22,6 +24,19 @@ MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none
 
 def shared_memory():
     return {name for name in os.listdir("/dev/shm") if name.startswith("vader_segment")}
+
+
+def write_pictures(folder, classes, each):
+    """PNG files of 12 x 12 grey pixels, a folder for each class."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    for label in range(classes):
+        (folder / str(label)).mkdir(parents=True)
+        for i in range(each):
+            rows = b"".join(b"\0" + bytes((label * 100 + i + x * y) % 256 for x in range(12)) for y in range(12))
+            (folder / str(label) / f"{i}.png").write_bytes(
+                b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 12, 12, 8, 0, 0, 0, 0))
+                + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
 def is_alive(process):
@@ -268,6 +283,31 @@ class Kills(Workers):
         self.assertRegex(errors, r"worker 1 gave no sign of life for 3 s: it was (computing|reading samples) after step \d+; "
                                  r"worker \d(, worker \d)? waits? for it; starting 3 workers again")
         self.assertEqual(self.summary()["weights_hash"], self.calm())
+
+    def test_an_endless_read_is_found(self):
+        """A picture that becomes a pipe which nobody writes to: the worker that opens it stands still."""
+        write_pictures(self.folder / "pictures", classes=2, each=20)
+        run = ["--network", "mnist-cnn", "--dataset", "folder", "--data-dir", self.folder / "pictures", "--image-size", "12",
+               "--test-split", "4", "--batch-size", "8", "--grains", "8", "--train-steps", "4000", "--checkpoint-every", "5",
+               "--stall-timeout", "3", "--data-threads", "0"]
+        process = self.start(*run, "--workers", "2")
+        self.wait_for(lambda: self.newest() >= 5)
+        victim = self.folder / "pictures" / "1" / "7.png"
+        picture = victim.read_bytes()
+        os.mkfifo(self.folder / "pipe")
+        os.replace(self.folder / "pipe", victim)
+        said = []
+        while not any("did not move" in line for line in said):
+            said.append(process.stderr.readline())
+            self.assertTrue(said[-1], said)
+        (self.folder / "whole.png").write_bytes(picture)
+        os.replace(self.folder / "whole.png", victim)
+        self.assertRegex(said[-1], r"worker [01] did not move for 3 s: it was reading samples after step \d+; "
+                                   r"worker [01] waits for it; starting 2 workers again")
+        newest = self.newest()
+        self.wait_for(lambda: self.newest() > newest + 5)
+        process.send_signal(signal.SIGTERM)
+        self.finish(process, code=75)
 
     def test_elastic_goes_on_with_fewer(self):
         process = self.start(*LONG, "--workers", "3", "--elastic")

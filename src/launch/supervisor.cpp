@@ -279,7 +279,7 @@ void Supervisor::endStalled(ChildProcess& mpirun) {
     }
     const bool isSilent = secondsSince(w.heard) > options_.stallSeconds;
     const bool isStill =
-        w.last.isTraining && w.last.waitsFor.empty() && secondsSince(w.moved) > options_.stallSeconds;
+        !w.last.mayRest && w.last.waitsFor.empty() && secondsSince(w.moved) > options_.stallSeconds;
     if (!isSilent && !isStill) continue;
     std::vector<std::string> waiting;
     for (std::size_t other = 0; other < watched_.size(); ++other) {

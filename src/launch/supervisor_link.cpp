@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <ctime>
 #include <mutex>
 #include <thread>
 
@@ -28,10 +29,28 @@ const char* doingText(const Activity::Snapshot& now) {
       return now.isReading ? "reading samples" : "computing";
     case Activity::Phase::Evaluation:
       return "evaluating";
+    case Activity::Phase::Checkpoint:
+      return "waiting for the disk";
     case Activity::Phase::Ending:
       return "ending";
   }
   return "";
+}
+
+double secondsOf(clockid_t clock) {
+  timespec time{};
+  return ::clock_gettime(clock, &time) == 0
+             ? static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9
+             : 0;
+}
+
+// Goes up while anything is computed: the processor time of all threads but those that only look and tell. Called by the
+// thread that tells.
+std::uint64_t workBeats(Communicator& workers) {
+  constexpr double kBeatSeconds = 0.05;
+  const double seconds =
+      secondsOf(CLOCK_PROCESS_CPUTIME_ID) - secondsOf(CLOCK_THREAD_CPUTIME_ID) - workers.busySeconds();
+  return seconds > 0 ? static_cast<std::uint64_t>(seconds / kBeatSeconds) : 0;
 }
 
 }  // namespace
@@ -84,7 +103,9 @@ class SupervisorLink::Impl {
     sign.process = ::getpid();
     sign.step = now.step;
     sign.isTraining = now.phase == Activity::Phase::Steps;
-    sign.beats = now.beats;
+    // A disk may take its time.
+    sign.mayRest = now.phase == Activity::Phase::Checkpoint || now.phase == Activity::Phase::Ending;
+    sign.beats = now.beats + workBeats(workers);
     sign.doing = doingText(now);
     sign.waitsFor = workers.waitingFor();
     return sign;

@@ -48,6 +48,7 @@ std::string toLine(const WorkerMessage& m) {
       json.update({{"process", m.process},
                    {"step", m.step},
                    {"training", m.isTraining},
+                   {"rests", m.mayRest},
                    {"beats", m.beats},
                    {"doing", m.doing},
                    {"waits", m.waitsFor.substr(0, kLongestText)}});
@@ -91,6 +92,7 @@ std::optional<WorkerMessage> parseLine(std::string_view line) {
         m.process = json.at("process");
         m.step = json.at("step");
         m.isTraining = json.at("training");
+        m.mayRest = json.at("rests");
         m.beats = json.at("beats");
         m.doing = json.at("doing");
         m.waitsFor = json.at("waits");

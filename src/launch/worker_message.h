@@ -27,7 +27,8 @@ struct WorkerMessage {
   // Alive
   int process = 0;
   Step step = 0;              // done
-  bool isTraining = false;    // in steps: standing still there is wrong
+  bool isTraining = false;    // in steps
+  bool mayRest = false;       // may stand still without waiting for anybody
   std::uint64_t beats = 0;    // goes up while something is done
   std::string doing = {};     // "computing", "reading samples" …
   std::string waitsFor = {};  // "worker 1: its part of step 12"; empty where it does not wait for another

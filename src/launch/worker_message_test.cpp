@@ -20,7 +20,8 @@ WorkerMessage there(const WorkerMessage& message) {
 }
 
 TEST(WorkerMessage, ComesBackAsItWas) {
-  WorkerMessage alive{.worker = 3, .process = 77, .step = 12, .isTraining = true, .beats = 99};
+  WorkerMessage alive{
+      .worker = 3, .process = 77, .step = 12, .isTraining = true, .mayRest = true, .beats = 99};
   alive.doing = "computing";
   alive.waitsFor = "worker 1: its part of step 12";
   const WorkerMessage sign = there(alive);
@@ -29,6 +30,7 @@ TEST(WorkerMessage, ComesBackAsItWas) {
   EXPECT_EQ(sign.process, 77);
   EXPECT_EQ(sign.step, 12);
   EXPECT_TRUE(sign.isTraining);
+  EXPECT_TRUE(sign.mayRest);
   EXPECT_EQ(sign.beats, 99U);
   EXPECT_EQ(sign.doing, alive.doing);
   EXPECT_EQ(sign.waitsFor, alive.waitsFor);

@@ -11,7 +11,7 @@ namespace cohort {
 
 class Activity {
  public:
-  enum class Phase { Preparing, Steps, Evaluation, Ending };
+  enum class Phase { Preparing, Steps, Evaluation, Checkpoint, Ending };
 
   struct Snapshot {
     Phase phase = Phase::Preparing;

@@ -337,12 +337,14 @@ std::string Run::diverged() {
 
 void Run::checkpoint() {
   const Clock::time_point start = Clock::now();
+  place_.activity.enter(Activity::Phase::Checkpoint);
   recorder_->flush();
   checkpoints_.save(state_, configText_);
   lastCheckpoint_ = state_.step;
   lastCheckpointTime_ = Clock::now();
   summary_.checkpointSeconds += secondsSince(start);
   observer_.checkpointed(state_.step);
+  place_.activity.enter(Activity::Phase::Steps);
 }
 
 EvaluationPoint Run::evaluate() {
