@@ -59,7 +59,7 @@ stage() {
 cd -- "$root"
 needPackages packages.txt
 if [[ -z $all ]]; then
-  ctestOptions+=(--label-exclude 'browser|chaos')  # a browser is among the packages of --all; chaos takes long
+  ctestOptions+=(--label-exclude 'browser|long')  # a browser is among the packages of --all
   testsOf release
   exit
 fi

@@ -183,7 +183,8 @@ class OwnWeights(Workers):
     def test_half_the_bytes(self):
         run = [*SMALL, "--optimizer", "sgd", "--lr", "0.05", "--train-steps", "3"]
         self.train(*run, job=self.folder / "calm")
-        self.train(*run, "--workers", "2", "--wire", "fp16")
+        done = self.train(*run, "--workers", "2", "--wire", "fp16")
+        self.assertIn("note: with --wire fp16 the weights depend on the number of workers", done.stdout)
         here, there = self.summary(), self.summary(self.folder / "calm")
         self.assertNotEqual(here["weights_hash"], there["weights_hash"])
         self.assertAlmostEqual(here["loss"], there["loss"], delta=1e-3)
@@ -244,6 +245,22 @@ class Refusals(Workers):
                               capture_output=True, text=True, timeout=LIMIT, check=False)
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         self.assertRegex(done.stderr, r"worker 1 has 'lr: 0\.5' where worker 0 has 'lr: ")
+
+    def test_a_job_directory_that_is_not_shared(self):
+        self.job.mkdir()
+        common = [PROGRAM, "train", "--job-dir", str(self.job), *SMALL, "--train-steps", "3"]
+        apart = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(self.job)]
+        done = subprocess.run([*MPIRUN, "-np", "1", *common, ":", "-np", "1", *apart, *common], cwd=self.folder,
+                              capture_output=True, text=True, timeout=LIMIT, check=False)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, r"the job directory .* of worker 1 on .* is not the one of worker 0; give one that all share")
+
+    def test_a_binding_that_is_narrower_than_the_lanes(self):
+        bound = [word if word != "none" else "core:overload-allowed" for word in MPIRUN]
+        done = subprocess.run([*bound, "-np", "2", PROGRAM, "train", "--job-dir", self.job, *SMALL, "--train-steps", "3",
+                               "--threads", "3"], cwd=self.folder, capture_output=True, text=True, timeout=LIMIT, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, r"mpirun binds worker 0 to \d+ cores?, too few for its 3 lanes; give mpirun --bind-to none")
 
     def test_a_full_disk(self):
         self.job.mkdir()

@@ -1,6 +1,9 @@
 #include "launch/worker_message.h"
 
 #include <climits>
+#include <cstdint>
+#include <exception>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -32,6 +35,20 @@ Json jsonOf(const std::optional<double>& number) {
 
 std::optional<double> numberOf(const Json& json) {
   return json.is_number() ? std::optional(json.get<double>()) : std::nullopt;
+}
+
+// What is no message.
+struct NoMessage : std::exception {};
+
+// Whole numbers from 0 to `most`.
+std::int64_t wholeOf(const Json& json, std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
+  if (!json.is_number_integer() || json.get<std::int64_t>() < 0 || json.get<std::int64_t>() > most)
+    throw NoMessage();
+  return json.get<std::int64_t>();
+}
+
+int intOf(const Json& json) {
+  return static_cast<int>(wholeOf(json, std::numeric_limits<int>::max()));
 }
 
 // Infinities and NaN are null in JSON.
@@ -85,21 +102,22 @@ std::optional<WorkerMessage> parseLine(std::string_view line) {
   if (!json.is_object()) return std::nullopt;
   try {
     WorkerMessage m;
-    m.kind = static_cast<WorkerMessage::Kind>(json.at("kind").get<int>());
-    m.worker = json.at("worker");
+    m.kind = static_cast<WorkerMessage::Kind>(
+        wholeOf(json.at("kind"), static_cast<int>(WorkerMessage::Kind::Finished)));
+    m.worker = intOf(json.at("worker"));
     switch (m.kind) {
       case WorkerMessage::Kind::Alive:
-        m.process = json.at("process");
-        m.step = json.at("step");
+        m.process = intOf(json.at("process"));
+        m.step = wholeOf(json.at("step"));
         m.isTraining = json.at("training");
         m.mayRest = json.at("rests");
-        m.beats = json.at("beats");
+        m.beats = static_cast<std::uint64_t>(wholeOf(json.at("beats")));
         m.doing = json.at("doing");
         m.waitsFor = json.at("waits");
         return m;
       case WorkerMessage::Kind::Progress:
-        m.progress = {.step = json.at("step"),
-                      .targetStep = json.at("target"),
+        m.progress = {.step = wholeOf(json.at("step")),
+                      .targetStep = wholeOf(json.at("target")),
                       .loss = anyNumberOf(json.at("loss")),
                       .imagesPerSecond = anyNumberOf(json.at("speed")),
                       .secondsLeft = anyNumberOf(json.at("left")),
@@ -111,12 +129,15 @@ std::optional<WorkerMessage> parseLine(std::string_view line) {
       case WorkerMessage::Kind::Text:
       case WorkerMessage::Kind::Failed:
       case WorkerMessage::Kind::Finished:
-        m.how = static_cast<WorkerMessage::How>(json.at("how").get<int>());
+        m.how = static_cast<WorkerMessage::How>(
+            wholeOf(json.at("how"), static_cast<int>(WorkerMessage::How::Warning)));
         m.text = json.at("text");
-        m.exitCode = json.at("code");
+        m.exitCode = intOf(json.at("code"));
         return m;
     }
   } catch (const Json::exception&) {
+    return std::nullopt;
+  } catch (const NoMessage&) {
     return std::nullopt;
   }
   return std::nullopt;

@@ -17,8 +17,10 @@
 #include "data/test_images.h"
 #include "data/tfrecord.h"
 #include "fetch/test_archives.h"
+#include "launch/worker_message.h"
 #include "report/event_file.h"
 #include "report/metrics_file.h"
+#include "report/receipt_file.h"
 #include "train/layer_table.h"
 #include "train/safetensors.h"
 
@@ -169,6 +171,24 @@ void addRecords(const Seeds& seeds) {
     if (!entry.is_regular_file()) continue;
     seeds.add("events", entry.path().parent_path().filename().string(), readWholeFile(entry.path()));
   }
+  ReceiptFile receipts(folder / "receipt.jsonl", 0);
+  receipts.add({.step = 10, .loss = 2.3, .weights = "8767df94", .parameters = {{"conv1.weight", "b6b3"}}});
+  receipts.flush();
+  seeds.add("receipts", "run", readWholeFile(folder / "receipt.jsonl"));
+}
+
+void addMessages(const Seeds& seeds) {
+  WorkerMessage message{.worker = 1, .process = 77, .step = 12, .isTraining = true, .beats = 99};
+  message.waitsFor = "worker 0: its part of step 12";
+  seeds.add("worker_message", "alive", toLine(message));
+  message.text = "the disk is full";
+  for (const auto& [kind, name] :
+       {std::pair(WorkerMessage::Kind::Text, "text"), std::pair(WorkerMessage::Kind::Failed, "failed"),
+        std::pair(WorkerMessage::Kind::Finished, "finished"),
+        std::pair(WorkerMessage::Kind::Progress, "progress")}) {
+    message.kind = kind;
+    seeds.add("worker_message", name, toLine(message));
+  }
 }
 
 void addJob(const Seeds& seeds) {
@@ -251,6 +271,7 @@ void makeSeeds(const fs::path& folder) {
   addSafetensors(seeds);
   addRecords(seeds);
   addJob(seeds);
+  addMessages(seeds);
   addConfigurations(seeds);
   addStudies(seeds);
   addArchives(seeds);
