@@ -62,8 +62,8 @@ int measure(std::size_t floats, int rounds) {
   const BucketPlan plan(layout, workers.size());
   const GrainTree tree(workers.size());
   FloatBuffer gradient(layout.size());
-  std::vector<std::vector<int>> nodes;
-  for (int rank = 0; rank < workers.size(); ++rank) nodes.push_back({tree.leaf(rank)});
+  std::vector<std::vector<int>> nodes(static_cast<std::size_t>(workers.size()));
+  for (int rank = 0; rank < workers.size(); ++rank) nodes[static_cast<std::size_t>(rank)] = {tree.leaf(rank)};
   ShardExchange exchange(workers, plan,
                          {.tree = tree,
                           .nodesOf = nodes,
@@ -111,8 +111,9 @@ int measure(std::size_t floats, int rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::size_t floats = argc > 1 ? std::strtoull(argv[1], nullptr, 10) * 1'000'000 / sizeof(float) : 0;
-  const int rounds = argc > 2 ? std::atoi(argv[2]) : 9;
+  const auto number = [&](int index) { return argc > index ? std::strtoull(argv[index], nullptr, 10) : 0; };
+  const std::size_t floats = number(1) * 1'000'000 / sizeof(float);
+  const int rounds = static_cast<int>(number(2));
   if (floats < kRow || rounds < 1) {
     fmt::print(stderr, "usage: mpirun -np 2 bench_reduction MEGABYTES ROUNDS\n");
     return EXIT_FAILURE;
