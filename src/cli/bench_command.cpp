@@ -72,8 +72,8 @@ Timing timingOf(const fs::path& job) {
 
 Timing medianOf(const std::vector<Timing>& timings) {
   const auto middle = [&](double Timing::*field) {
-    std::vector<double> values;
-    for (const Timing& timing : timings) values.push_back(timing.*field);
+    std::vector<double> values(timings.size());
+    std::ranges::transform(timings, values.begin(), [&](const Timing& timing) { return timing.*field; });
     return median(values);
   };
   return {.workers = timings.front().workers,
@@ -165,8 +165,8 @@ int benchScaling(const NetworkRegistry& networks, const ScalingArguments& argume
       fs::remove_all(job);
     }
   }
-  std::vector<Timing> table;
-  for (const std::vector<Timing>& each : timings) table.push_back(medianOf(each));
+  std::vector<Timing> table(timings.size());
+  std::ranges::transform(timings, table.begin(), medianOf);
   fmt::print("{}, batch {}, --sync {}, {} steps, {} round{}\n", arguments.network, batch, arguments.sync,
              steps, arguments.rounds, arguments.rounds == 1 ? "" : "s");
   printTable(table);

@@ -44,7 +44,7 @@ fs::path findProgram(const std::string& name) {
   std::string_view rest = path == nullptr ? "/usr/bin:/bin" : path;
   while (true) {
     const std::size_t colon = rest.find(':');
-    const fs::path candidate = fs::path(rest.substr(0, colon)) / name;
+    fs::path candidate = fs::path(rest.substr(0, colon)) / name;
     if (::access(candidate.c_str(), X_OK) == 0) return candidate;
     if (colon == std::string_view::npos) break;
     rest.remove_prefix(colon + 1);
@@ -195,7 +195,7 @@ void Supervisor::listen() {
     unread_.append(buffer, static_cast<std::size_t>(got));
     std::size_t begin = 0;
     for (std::size_t end = unread_.find('\n'); end != std::string::npos; end = unread_.find('\n', begin)) {
-      if (const auto message = parseLine(std::string_view(unread_).substr(begin, end - begin)))
+      if (const auto message = parseLine(std::string_view{unread_}.substr(begin, end - begin)))
         hear(*message);
       begin = end + 1;
     }

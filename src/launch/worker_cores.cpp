@@ -53,9 +53,10 @@ std::vector<WorkerCores> gatherCores(const Channel& workers) {
 std::vector<int> coresOfWorker(const std::vector<WorkerCores>& all, int rank) {
   const WorkerCores& own = all[static_cast<std::size_t>(rank)];
   std::size_t before = 0;
-  std::size_t sharers = 0;
+  std::size_t sharers = 1;
   for (std::size_t other = 0; other < all.size(); ++other) {
-    if (all[other].host != own.host || all[other].allowed != own.allowed) continue;
+    const bool isOther = other != static_cast<std::size_t>(rank);
+    if (!isOther || all[other].host != own.host || all[other].allowed != own.allowed) continue;
     if (other < static_cast<std::size_t>(rank)) ++before;
     ++sharers;
   }

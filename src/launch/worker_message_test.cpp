@@ -14,7 +14,7 @@ WorkerMessage there(const WorkerMessage& message) {
   const std::string line = toLine(message);
   EXPECT_LE(line.size(), static_cast<std::size_t>(PIPE_BUF));
   EXPECT_EQ(line.find('\n'), line.size() - 1);
-  const auto back = parseLine(std::string_view(line).substr(0, line.size() - 1));
+  const auto back = parseLine(std::string_view{line}.substr(0, line.size() - 1));
   EXPECT_TRUE(back);
   return back.value_or(WorkerMessage{});
 }

@@ -14,16 +14,16 @@ constexpr int kAgreementTag = 0;
 constexpr int kExchangeTag = 2;
 
 std::vector<std::vector<int>> coversOf(const GrainTree& tree, int workers) {
-  std::vector<std::vector<int>> covers;
+  std::vector<std::vector<int>> covers(static_cast<std::size_t>(workers));
   const int grains = tree.node(0).grains.count();
   for (int rank = 0; rank < workers; ++rank)
-    covers.push_back(tree.cover(grainsOfWorker(grains, rank, workers)));
+    covers[static_cast<std::size_t>(rank)] = tree.cover(grainsOfWorker(grains, rank, workers));
   return covers;
 }
 
 std::vector<std::span<float>> arenasOf(TreeSum& sum, const std::vector<int>& nodes) {
-  std::vector<std::span<float>> arenas;
-  for (const int node : nodes) arenas.push_back(sum.arenaOf(node));
+  std::vector<std::span<float>> arenas(nodes.size());
+  std::ranges::transform(nodes, arenas.begin(), [&](int node) { return sum.arenaOf(node); });
   return arenas;
 }
 

@@ -14,9 +14,9 @@ constexpr int kAgreementTag = 0;
 constexpr int kExchangeTag = 2;
 
 std::vector<std::vector<int>> leavesOf(const GrainTree& tree) {
-  std::vector<std::vector<int>> leaves;
-  for (GrainIndex worker = 0; worker < tree.node(0).grains.count(); ++worker)
-    leaves.push_back({tree.leaf(worker)});
+  std::vector<std::vector<int>> leaves(static_cast<std::size_t>(tree.node(0).grains.count()));
+  for (std::size_t worker = 0; worker < leaves.size(); ++worker)
+    leaves[worker] = {tree.leaf(static_cast<GrainIndex>(worker))};
   return leaves;
 }
 

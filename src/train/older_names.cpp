@@ -105,7 +105,7 @@ constexpr OlderName kNames[] = {
     {.name = "alpha-minus", .kind = Kind::Noted, .text = kElastic},
     {.name = "exch-strategy", .kind = Kind::Noted, .text = kOneExchange},
     {.name = "cuda-aware", .kind = Kind::Noted, .text = kOneExchange, .isSwitch = true},
-    {.name = "fp", .kind = Kind::Noted, .text = kOneExchange},
+    {.name = "fp", .setting = "wire"},
 
     // The same: learning.
     {.name = "n-epochs", .setting = "epochs"},
@@ -197,6 +197,7 @@ const OlderName* findOlderName(std::string_view name) {
 
 std::string todaysValue(std::string_view setting, const std::string& text) {
   if (setting == "dataset" && (text == "fake_data" || text == "fake-data")) return "synthetic";
+  if (setting == "wire" && (text == "16" || text == "32")) return "fp" + text;
   // As a switch it said whether every step is synchronous.
   if (setting == "sync" && parseSwitch(text).value_or(false)) return "bsp";
   if (setting == "sync" && !parseSwitch(text).value_or(true)) {

@@ -116,7 +116,7 @@ TEST(OlderNames, WhatIsNotHereIsRefusedWithASentence) {
 
 TEST(OlderNames, WhatChangesNothingIsSaid) {
   for (const char* name :
-       {"eval-batch-size", "redirect-outerr", "num-inter-threads", "snapshot-freq", "fp"}) {
+       {"eval-batch-size", "redirect-outerr", "num-inter-threads", "snapshot-freq", "exch-strategy"}) {
     const Outcome outcome = translate({{name, "32"}});
     EXPECT_TRUE(outcome.given.empty()) << name;
     ASSERT_EQ(outcome.notes.size(), 1U) << name;
@@ -187,7 +187,7 @@ sync_rule: BSP
 sync_start: True
 avg_freq: 1
 train_mode: cdd
-fp: 32
+fp: 16
 para_load: True
 print_info_every: 5120
 snapshot_freq: 2
@@ -218,7 +218,8 @@ batch_size: 256
   EXPECT_EQ(config.seed, 23455U);
   EXPECT_EQ(config.logEvery, 20);
   EXPECT_EQ(config.transforms, "resize:256,random-crop:227,flip");
-  EXPECT_EQ(notes.size(), 5U) << "sync_start, fp, para_load, snapshot_freq, load_epoch";
+  EXPECT_EQ(config.wire, "fp16");
+  EXPECT_EQ(notes.size(), 4U) << "sync_start, para_load, snapshot_freq, load_epoch";
   for (const std::string& note : notes) EXPECT_EQ(note.find("config.yaml:"), 0U) << note;
 }
 

@@ -62,6 +62,6 @@ std::string toJson(const RunSummary& summary);
 
 // Between workers; what toJson gives.
 std::string toJson(const WorkerSummary& worker);
-WorkerSummary workerSummary(const std::string& json);
+WorkerSummary workerSummary(const std::string& text);
 
 }  // namespace cohort
