@@ -1,9 +1,9 @@
 #include "study/run_study.h"
 
 #include <algorithm>
-#include <csignal>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <thread>
 

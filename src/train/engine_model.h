@@ -1,5 +1,5 @@
-// A network on a worker's lanes: plans, prepared weights and one executor per lane, for training and for evaluation. Private
-// to train.
+// A network on a worker's lanes: plans, prepared weights and one executor per lane, for training and for evaluation.
+// Private to train.
 #pragma once
 
 #include <memory>
