@@ -9,6 +9,18 @@
 #include "base/file_error.h"
 
 namespace cohort {
+void readFileAt(const Descriptor& file, const std::filesystem::path& path, std::uint64_t offset,
+                std::span<std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t got = ::pread(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throwFileError("read", path, errno);
+    if (got == 0) throw IoError(fmt::format("{} became shorter while it was read.", path.string()));
+    bytes = bytes.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+}
+
 FilePart::FilePart(std::filesystem::path path)
     : path_(std::move(path)), file_(::open(path_.c_str(), O_RDWR | O_CLOEXEC)) {
   if (!file_) throwFileError("open", path_, errno);
@@ -26,14 +38,7 @@ void FilePart::writeAt(std::uint64_t offset, std::span<const std::byte> bytes) {
 }
 
 void FilePart::readAt(std::uint64_t offset, std::span<std::byte> bytes) const {
-  while (!bytes.empty()) {
-    const ssize_t got = ::pread(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throwFileError("read", path_, errno);
-    if (got == 0) throw IoError(fmt::format("{} became shorter while it was read.", path_.string()));
-    bytes = bytes.subspan(static_cast<std::size_t>(got));
-    offset += static_cast<std::uint64_t>(got);
-  }
+  readFileAt(file_, path_, offset, bytes);
 }
 
 void FilePart::sync() {

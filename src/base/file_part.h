@@ -11,6 +11,10 @@
 
 namespace cohort {
 
+// All of `bytes`, from an open file at `path`; IoError where it ends before.
+void readFileAt(const Descriptor& file, const std::filesystem::path& path, std::uint64_t offset,
+                std::span<std::byte> bytes);
+
 class FilePart {
  public:
   // Opens a file that exists.

@@ -6,31 +6,16 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <system_error>
 
-#include <stdlib.h>  // NOLINT: mkdtemp is POSIX
+#include "base/scratch_folder.h"
 
 namespace cohort {
 
-class TestDirectory {
+class TestDirectory : public ScratchFolder {
  public:
-  TestDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "cohort-test-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot create " + name);
-    path_ = name;
-  }
-  ~TestDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TestDirectory(const TestDirectory&) = delete;
-  TestDirectory& operator=(const TestDirectory&) = delete;
+  TestDirectory() : ScratchFolder(std::filesystem::temp_directory_path() / "cohort-test") {}
 
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
+  std::filesystem::path operator/(const std::string& name) const { return path() / name; }
 };
 
 // Quick: does not wait for the disk.

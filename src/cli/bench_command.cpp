@@ -12,9 +12,9 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/scratch_folder.h"
 #include "cli/commands.h"
 #include "cli/run.h"
-#include "cli/scratch_folder.h"
 #include "cli/signals.h"
 #include "launch/run_program.h"
 #include "models/network.h"

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/scratch_folder.h"
 #include "cli/commands.h"
 #include "cli/run.h"
-#include "cli/scratch_folder.h"
 #include "cli/signals.h"
 #include "launch/run_program.h"
 #include "report/receipt_file.h"

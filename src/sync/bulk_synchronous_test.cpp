@@ -8,20 +8,10 @@
 #include <gtest/gtest.h>
 
 #include "comm/thread_transport.h"
+#include "sync/test_layout.h"
 
 namespace cohort {
 namespace {
-
-ParameterLayout someLayout(std::mt19937& random) {
-  std::vector<ParameterSpec> specs;
-  const int count = 1 + static_cast<int>(random() % 6);
-  for (int i = 0; i < count; ++i) {
-    specs.push_back({.name = "p" + std::to_string(i),
-                     .shape = {1 + static_cast<std::int64_t>(random() % 900)},
-                     .initializer = Initializer::uniform(1)});
-  }
-  return ParameterLayout(specs);
-}
 
 // Numbers of very different size, so that another order of additions shows in the bits. They depend on the weights too, so that
 // a worker with other weights than the rest would show.
@@ -125,7 +115,7 @@ TEST(BulkSynchronous, GivesTheBitsOfASerialTreeForAnyGrainsWorkersLanesAndBucket
   for (unsigned round = 0; round < 30; ++round) {
     const int grains = 1 + static_cast<int>(random() % 17);
     const int size = 1 + static_cast<int>(random() % static_cast<unsigned>(std::min(grains, 6)));
-    const ParameterLayout layout = someLayout(random);
+    const ParameterLayout layout = someLayout(random, 900);
     const BucketPlan plan(layout, size, 1 + random() % 600);
     ShardOptions options;
     options.optimizer.kind = round % 2 == 0 ? OptimizerKind::Momentum : OptimizerKind::Adam;
@@ -164,7 +154,7 @@ TEST(BulkSynchronous, GivesTheBitsOfASerialTreeForAnyGrainsWorkersLanesAndBucket
 TEST(BulkSynchronous, WithSixteenBitsOnTheWireAllWorkersAgreeAndStayNear) {
   std::mt19937 random(2);
   for (const int size : {2, 3}) {
-    const ParameterLayout layout = someLayout(random);
+    const ParameterLayout layout = someLayout(random, 900);
     const BucketPlan plan(layout, size, 200);
     ShardOptions options;
     options.optimizer.learningRate = 0.01;

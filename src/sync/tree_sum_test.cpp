@@ -8,19 +8,10 @@
 
 #include <gtest/gtest.h>
 
+#include "sync/test_layout.h"
+
 namespace cohort {
 namespace {
-
-ParameterLayout someLayout(std::mt19937& random) {
-  std::vector<ParameterSpec> specs;
-  const int count = 1 + static_cast<int>(random() % 6);
-  for (int i = 0; i < count; ++i) {
-    specs.push_back({.name = "p" + std::to_string(i),
-                     .shape = {1 + static_cast<std::int64_t>(random() % 300)},
-                     .initializer = Initializer::constant(0)});
-  }
-  return ParameterLayout(specs);
-}
 
 // Numbers of very different size, so that another order of additions shows in the bits.
 float gradientOf(GrainIndex grain, std::size_t place, int step) {
@@ -53,7 +44,7 @@ TEST(TreeSum, GivesTheBitsOfASerialTreeForAnyGrainsAndLanes) {
   for (int round = 0; round < 40; ++round) {
     const int grains = 1 + static_cast<int>(random() % 17);
     const int lanes = 1 + static_cast<int>(random() % static_cast<unsigned>(grains));
-    const ParameterLayout layout = someLayout(random);
+    const ParameterLayout layout = someLayout(random, 300);
     std::vector<float> result(layout.size());
     std::vector<int> completions(layout.pieces().size());
     const GrainTree tree(grains);

@@ -17,6 +17,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/file_error.h"
+#include "base/file_part.h"
 
 namespace cohort {
 namespace {
@@ -246,14 +247,7 @@ std::string SafetensorsReader::readHeader(std::uint64_t fileSize) const {
 }
 
 void SafetensorsReader::readAt(std::uint64_t offset, std::span<std::byte> bytes) const {
-  while (!bytes.empty()) {
-    const ssize_t got = ::pread(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throwFileError("read", path_, errno);
-    if (got == 0) throw IoError(fmt::format("{} became shorter while it was read.", path_.string()));
-    bytes = bytes.subspan(static_cast<std::size_t>(got));
-    offset += static_cast<std::uint64_t>(got);
-  }
+  readFileAt(descriptor_, path_, offset, bytes);
 }
 
 const StoredTensor* SafetensorsReader::find(std::string_view name) const {
