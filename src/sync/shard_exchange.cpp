@@ -11,8 +11,8 @@
 namespace cohort {
 namespace {
 
-// Slices of others' sums that are held at the same time: a few megabytes.
-constexpr std::size_t kHeld = 4;
+// Slices of others' sums that are held at the same time: one is added while the next one comes.
+constexpr std::size_t kHeld = 2;
 
 void addInto(float* __restrict sum, const float* __restrict part, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) sum[i] += part[i];
