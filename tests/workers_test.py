@@ -232,6 +232,11 @@ class Refusals(Workers):
         done = self.train(*SMALL, "--batch-per-worker", "30", "--workers", "2", job=self.folder / "other", code=2)
         self.assertIn("a batch of 60, not 40", done.stderr)
 
+    def test_what_only_a_supervisor_does_is_noted_without_one(self):
+        done = self.train(*SMALL, "--train-steps", "2", "--elastic", "--chaos", "3")
+        self.assertEqual(re.findall(r"^note: (\S+) has no effect here", done.stdout, re.M), ["chaos", "elastic"])
+        self.assertNotIn("chaos: 3", (self.job / "config.yaml").read_text(), "it is no part of the run")
+
     def test_what_no_start_can_mend_is_said_once(self):
         done = self.train(*SMALL, "--workers", "2", "--dataset", "mnist", "--data-dir", self.folder / "none", code=2)
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
@@ -272,7 +277,7 @@ class Refusals(Workers):
                                "--checkpoint-every", "5", "--workers", "2", "--max-restarts", "0"],
                               capture_output=True, text=True, timeout=LIMIT, check=False)
         self.assertEqual(done.returncode, 4, done.stdout + done.stderr)
-        self.assertRegex(done.stderr, r"worker \d failed: Cannot (write|bring to the disk) .*checkpoints/step-")
+        self.assertRegex(done.stderr, r"worker \d failed after step \d+: Cannot (write|bring to the disk) .*checkpoints/step-.*: No space left on device; given up")
         # What was written before is whole, what failed is gone.
         self.assertNotIn(".tmp-", done.stdout)
 
@@ -327,11 +332,50 @@ class Kills(Workers):
         self.finish(process, code=75)
 
     def test_elastic_goes_on_with_fewer(self):
-        process = self.start(*LONG, "--workers", "3", "--elastic")
-        self.wait_for(lambda: self.newest() >= 50)
+        without = [word for word in LONG if word not in ("--batch-size", "40")]
+        for workers, fewer, run in ((3, 2, LONG), (2, 1, [*without, "--batch-per-worker", "20"]),
+                                    (4, 2, [*LONG, "--sync", "local"])):
+            with self.subTest(run):
+                shutil.rmtree(self.job, ignore_errors=True)
+                process = self.start(*run, "--workers", workers, "--elastic")
+                self.wait_for(lambda: self.newest() >= 50)
+                os.kill(self.processes()[0], signal.SIGKILL)
+                _, errors = self.finish(process)
+                self.assertIn(f"starting {fewer} worker{'s' * (fewer > 1)} again", errors)
+                self.assertEqual(len(self.summary()["workers"]), fewer)
+                if "local" not in run:
+                    self.assertEqual(self.summary()["weights_hash"], self.calm())
+
+    def test_a_worker_that_is_killed_while_it_starts_again(self):
+        process = self.start(*LONG, "--workers", "2", "--max-restarts", "2")
+        self.wait_for(lambda: self.newest() >= 30)
+        before = self.started(process)
         os.kill(self.processes()[0], signal.SIGKILL)
+        self.wait_for(lambda: self.started(process) - before)
+        os.kill((self.started(process) - before).pop(), signal.SIGKILL)
         _, errors = self.finish(process)
-        self.assertIn("starting 2 workers again", errors)
+        self.assertEqual(errors.count("starting 2 workers again"), 2, errors)
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+
+    def started(self, supervisor):
+        """Its workers, whether they have said so already or not."""
+        found = set()
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = path.read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if words[0] == str(PROGRAM).encode() and str(self.job).encode() in words and int(path.parent.name) != supervisor.pid:
+                found.add(int(path.parent.name))
+        return found
+
+    def test_a_signal_to_all_processes_at_once(self):
+        process = self.start(*LONG, "--workers", "2")
+        self.wait_for(lambda: self.newest() >= 30)
+        for number in [*self.processes().values(), process.pid]:
+            os.kill(number, signal.SIGUSR1)
+        self.finish(process, code=75)
+        self.train(*LONG, "--workers", "2")
         self.assertEqual(self.summary()["weights_hash"], self.calm())
 
     def test_the_supervisor_stops_by_signals_and_goes_on(self):

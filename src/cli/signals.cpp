@@ -1,5 +1,6 @@
 #include "cli/signals.h"
 
+#include <atomic>
 #include <csignal>
 #include <thread>
 
@@ -11,12 +12,13 @@ namespace cohort {
 namespace {
 
 StopFlag stopRequested = false;
+std::atomic<bool> isPatient = false;
 
 void waitForSignals(sigset_t signals) {
   for (;;) {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0) continue;
-    if (stopRequested.exchange(true)) {
+    if (stopRequested.exchange(true) && !isPatient) {
       endLiveLine();
       _exit(128 + signal);
     }
@@ -24,6 +26,10 @@ void waitForSignals(sigset_t signals) {
 }
 
 }  // namespace
+
+void ignoreFurtherSignals() {
+  isPatient = true;
+}
 
 const StopFlag& stopOnSignals() {
   sigset_t signals;

@@ -12,5 +12,7 @@ namespace cohort {
 // Starts the thread and returns the flag that the first signal sets. Call it before other threads are made: they take
 // over the caller's mask, as child processes do. The one piece of process-wide state: there is one set of signals.
 const StopFlag& stopOnSignals();
+// A second signal is no second wish: supervised workers get the first one from whoever sent it to all, and from the supervisor.
+void ignoreFurtherSignals();
 
 }  // namespace cohort

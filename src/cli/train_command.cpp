@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -84,6 +85,20 @@ void requireSharedDirectory(const Channel& channel, const std::filesystem::path&
       directory.string(), channel.workers().rank(), host));
 }
 
+bool isGiven(const TrainArguments& arguments, const char* setting) {
+  return std::ranges::any_of(arguments.layers,
+                             [&](const GivenSettings& layer) { return layer.contains(setting); });
+}
+
+void sayIdleSettings(Screen& screen, const TrainArguments& arguments) {
+  for (const char* setting : {"chaos", "elastic", "max-restarts", "stall-timeout"}) {
+    if (isGiven(arguments, setting)) {
+      screen.print(fmt::format(
+          "note: {} has no effect here: only cohort train --workers N supervises its workers", setting));
+    }
+  }
+}
+
 // Trains as the worker at this place; the first one shows it on `screen`.
 int trainAsWorker(const RunContext& context, const TrainArguments& arguments, const WorkerPlace& place,
                   bool isSupervised, Screen& screen) {
@@ -94,6 +109,7 @@ int trainAsWorker(const RunContext& context, const TrainArguments& arguments, co
   std::optional<JobDirectory> job;
   if (workers.isFirst()) {
     for (const std::string& note : arguments.notes) screen.print("note: " + note);
+    if (!isSupervised) sayIdleSettings(screen, arguments);
     if (request.directory.empty()) request.directory = newJobDirectory(request.config.network);
     job.emplace(request.directory, isSupervised ? JobDirectory::Role::Member : JobDirectory::Role::First);
     printPlan(screen, request.config, request.directory);
@@ -106,7 +122,7 @@ int trainAsWorker(const RunContext& context, const TrainArguments& arguments, co
   ConsoleObserver console(screen);
   std::optional<WorkerLog> log;
   if (workers.isFirst()) observers.add(console);
-  if (workers.size() > 1) {
+  if (workers.size() > 1 || isSupervised) {
     observers.add(log.emplace(request.directory, workers.rank()));
     if (isSupervised) log->takeOutput();
   }
@@ -123,15 +139,32 @@ int trainAsWorker(const RunContext& context, const TrainArguments& arguments, co
   return summary.interrupted ? kResume : kSuccess;
 }
 
+constexpr double kForEver = 1e9;  // seconds
+
+// While it lives, the supervisor is told of this worker.
+class Watch {
+ public:
+  Watch(SupervisorLink& link, Communicator& workers, const Activity& activity) : link_(link) {
+    link.watch(workers, activity);
+  }
+  ~Watch() { link_.unwatch(); }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  SupervisorLink& link_;
+};
+
 // Trains as one of several that mpirun (or the like) has started. A worker that fails ends all, after its last words.
 int trainUnderMpi(const RunContext& context, const TrainArguments& arguments) {
   const char* fifo = std::getenv(kSupervisorVariable);
+  Activity activity;
   SupervisorLink link(fifo == nullptr ? "" : fifo);
   if (link) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (link) ignoreFurtherSignals();
   stopOnSignals();  // before MPI makes threads
   const MpiSession session;
   setCrashWorker(session.rank());
-  Activity activity;
   const auto fail = [&](const std::string& sentence, int code) {
     // What all workers notice at once, the first one says.
     if (session.rank() > 0 && code == kUsageError)
@@ -147,15 +180,17 @@ int trainUnderMpi(const RunContext& context, const TrainArguments& arguments) {
   try {
     Console console(stdout, stderr,
                     terminalOptions(session.rank() == 0 ? arguments.verbosity : Verbosity::Quiet));
-    Communicator workers(mpiTransport(session));
-    link.watch(workers, activity);
+    const RunConfig config = requestOf(context, arguments, session.size()).config;
+    // The supervisor knows better who stands still.
+    Communicator workers(mpiTransport(session),
+                         link ? kForEver : std::max(Communicator::kDefaultPatience, config.stallTimeout));
+    const Watch watch(link, workers, activity);
     Screen& screen = link ? static_cast<Screen&>(link) : console;
     const std::vector<WorkerCores> cores = gatherCores(Channel(workers, kControl));
     const WorkerPlace place{
         .workers = workers, .activity = activity, .cores = coresOfWorker(cores, session.rank())};
-    const int threads = static_cast<int>(requestOf(context, arguments, workers.size()).config.threads);
-    if (const std::string note = bindingNote(cores, session.rank(), threads); !note.empty())
-      screen.warn(note);
+    const std::string note = bindingNote(cores, session.rank(), static_cast<int>(config.threads));
+    if (!note.empty()) screen.warn(note);
     const int code = trainAsWorker(context, arguments, place, static_cast<bool>(link), screen);
     if (!link) return code;
     link.finished(session.rank(), code);
@@ -172,18 +207,39 @@ int trainUnderMpi(const RunContext& context, const TrainArguments& arguments) {
   return kInternalError;
 }
 
+// The largest smaller number that the run can have; the same where there is none.
+int fewerWorkers(RunConfig config, int workers) {
+  for (config.workers = workers - 1; config.workers >= 1; --config.workers) {
+    try {
+      requireWorkers(config);
+      return static_cast<int>(config.workers);
+    } catch (const UsageError&) {
+      continue;
+    }
+  }
+  return workers;
+}
+
 int superviseTraining(const TrainArguments& arguments, const Request& request) {
   Console console(stdout, stderr, terminalOptions(arguments.verbosity));
   SupervisorOptions options{.command = {std::filesystem::read_symlink("/proc/self/exe").string()},
                             .workers = static_cast<int>(request.config.workers),
                             .maxRestarts = static_cast<int>(request.config.maxRestarts),
-                            .elastic = request.config.elastic,
                             .stallSeconds = request.config.stallTimeout};
   options.command.insert(options.command.end(), arguments.words.begin(), arguments.words.end());
   std::filesystem::path directory = request.directory;
   if (directory.empty()) {
     directory = newJobDirectory(request.config.network);
     options.command.insert(options.command.end(), {"--job-dir", directory.string()});
+    console.print(fmt::format("job directory {}", directory.string()));
+  }
+  // As many images in a step, however many workers there will be.
+  if (isGiven(arguments, "batch-per-worker")) {
+    options.command.insert(options.command.end(), {"-o", "batch-per-worker=0", "-o",
+                                                   fmt::format("batch-size={}", request.config.batchSize)});
+  }
+  if (request.config.elastic) {
+    options.fewer = [config = request.config](int workers) { return fewerWorkers(config, workers); };
   }
   if (!request.config.chaos.empty()) options.chaos = std::stoull(request.config.chaos);
   const JobDirectory job(directory, JobDirectory::Role::Supervisor);

@@ -117,6 +117,15 @@ void Communicator::waitUntil(const std::function<bool()>& ready, const std::func
   }
 }
 
+void Communicator::halt() {
+  if (!thread_.joinable()) return;
+  std::unique_lock lock(mutex_);
+  if (!failure_) failure_ = std::make_exception_ptr(PeerError(fmt::format("worker {} has failed", rank_)));
+  wake_.notify_one();
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return ended_; });
+}
+
 std::string Communicator::waitingFor() {
   const std::lock_guard lock(mutex_);
   return waiting_.empty() ? "" : waiting_.front()->what();

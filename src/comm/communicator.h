@@ -44,7 +44,7 @@ class Communicator {
   // A transfer that can be started again and again, while the communicator lives. `done` is called on the communication
   // thread: it is quick, may start transfers, and does not wait. Tags are below kTags; those above are
   // the channels' (channel.h).
-  static constexpr int kTags = 1 << 24;
+  static constexpr int kTags = 1 << 22;
   Transfer& addSend(int to, int tag, std::span<const std::byte> memory, std::function<void()> done = {});
   Transfer& addReceive(int from, int tag, std::span<std::byte> memory, std::function<void()> done = {});
   // Not while it is on its way. Allocates nothing.
@@ -55,6 +55,10 @@ class Communicator {
   enum class Wait { Patient, Urgent };
   void waitUntil(const std::function<bool()>& ready, const std::function<std::string()>& what,
                  Wait wait = Wait::Urgent);
+
+  // Ends the communication thread, for good: nothing that is under way touches its memory any more, and who waits gets a
+  // PeerError. For a worker that cannot go on, before what it had goes.
+  void halt();
 
   // What somebody is waiting for just now; empty: nobody waits.
   std::string waitingFor();

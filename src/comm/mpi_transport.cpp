@@ -15,6 +15,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "comm/communicator.h"
 
 namespace cohort {
 namespace {
@@ -105,6 +106,21 @@ class MpiTransport : public Transport {
   std::vector<int> indices_;           // of those that are done
 };
 
+// MPI promises few of them.
+void requireTags() {
+  constexpr int kChannelTags = 16;
+  int* largest = nullptr;
+  int isSet = 0;
+  require(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&largest), &isSet),
+          "MPI_Comm_get_attr");
+  if (isSet != 0 && *largest < Communicator::kTags + kChannelTags) {
+    throw PeerError(
+        fmt::format("this MPI has tags up to {} only, and {} are needed; another transport of it (such as "
+                    "mpirun --mca pml ob1) has more",
+                    *largest, Communicator::kTags + kChannelTags));
+  }
+}
+
 // Workers of one host exchange messages through memory with a name. Once all have it, nobody needs the name any more, and
 // without one it goes with its last user, however that ends.
 std::set<std::string> forgetSharedMemoryNames() {
@@ -148,6 +164,7 @@ MpiSession::MpiSession() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
+  requireTags();
   sharedMemoryNames_ = forgetSharedMemoryNames();
 }
 

@@ -65,6 +65,7 @@ ChildProcess::ChildProcess(const std::filesystem::path& program, const std::vect
   for (char** variable = environ; *variable != nullptr; ++variable) all.emplace_back(*variable);
   const Pointers variablePointers(all);
   const pid_t parent = getpid();
+  ::signal(SIGCHLD, SIG_DFL);  // where it is ignored, nobody is told how a child ended
   process_ = fork();
   if (process_ == 0)
     becomeProgram(program.c_str(), argumentPointers.get(), variablePointers.get(), input.get(), written.get(),

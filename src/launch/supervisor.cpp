@@ -34,6 +34,12 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLook{50};
 constexpr double kStartSeconds = 60;  // that a worker has at least until its first sign
 constexpr int kUsage = 2;
+constexpr int kIo = 3;
+constexpr int kResume = 75;
+// For mpirun to end after its workers have.
+constexpr double kFarewellSeconds = 30;
+constexpr double kStalledFarewellSeconds = 5;
+constexpr double kSurvivorsWarningSeconds = 30;
 
 double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -116,6 +122,8 @@ class Supervisor {
   void endStalled(ChildProcess& mpirun);
   void makeChaos();
   void planChaos();
+  bool waitForSurvivors();
+  void endMpirun(ChildProcess& mpirun);
   void killWorkers() const;
   void readDeath(std::uintmax_t logBegin);
   std::string causeOf(const Ending& ending) const;
@@ -140,6 +148,8 @@ class Supervisor {
   std::string unread_;  // the begin of a line
   bool stopPassed_ = false;
   std::optional<Clock::time_point> chaosAt_;
+  Step firstCheckpoint_ = -1;                     // the newest one when it began
+  std::optional<Clock::time_point> farewellEnd_;  // when mpirun must be gone
 };
 
 void Supervisor::openFifo() {
@@ -303,11 +313,12 @@ void Supervisor::planChaos() {
   chaosAt_ = Clock::now() + std::chrono::milliseconds(milliseconds);
 }
 
-// At a random moment of training, a random worker is killed or, one time in five, frozen.
+// At a random moment of training, a random worker is killed or, one time in five, frozen; but only after a new checkpoint, so
+// that every run ends.
 void Supervisor::makeChaos() {
   if (!options_.chaos || ending_.wasChaos || !ending_.hasTrained || ending_.finished) return;
   if (!chaosAt_) planChaos();
-  if (Clock::now() < *chaosAt_) return;
+  if (Clock::now() < *chaosAt_ || newestCheckpoint() <= firstCheckpoint_) return;
   const std::size_t victim = random_() % watched_.size();
   const bool freeze = random_() % 5 == 0;
   if (!watched_[victim].isKnown) return;
@@ -334,8 +345,34 @@ void Supervisor::readDeath(std::uintmax_t logBegin) {
   ending_.deadSignal = std::max(0, numberAfter(kSignal, 0));
 }
 
+// Of an earlier start, which may be held up by a disk. False: a signal came first.
+bool Supervisor::waitForSurvivors() {
+  const Clock::time_point start = Clock::now();
+  bool isSaid = false;
+  while (job_.hasWorkers()) {
+    readSignals();
+    if (stop_) return false;
+    if (!isSaid && secondsSince(start) > kSurvivorsWarningSeconds) {
+      screen_.warn("workers of an earlier start are still ending; waiting for them");
+      isSaid = true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  job_.removeLeftovers();
+  return true;
+}
+
+// mpirun itself may hang, or be stopped.
+void Supervisor::endMpirun(ChildProcess& mpirun) {
+  const bool isOver = !ending_.stalled.empty() || ending_.finished;
+  if (isOver && !farewellEnd_) {
+    const double seconds = ending_.finished ? kFarewellSeconds : kStalledFarewellSeconds;
+    farewellEnd_ = Clock::now() + std::chrono::milliseconds(static_cast<int>(1000 * seconds));
+  }
+  if (farewellEnd_ && Clock::now() > *farewellEnd_) mpirun.signal(SIGKILL);
+}
+
 Ending Supervisor::runOnce() {
-  job_.waitForWorkers();
   watched_.clear();
   watched_.resize(static_cast<std::size_t>(workers_));
   ending_ = {};
@@ -343,6 +380,8 @@ Ending Supervisor::runOnce() {
   unread_.clear();
   stopPassed_ = false;
   chaosAt_.reset();
+  farewellEnd_.reset();
+  firstCheckpoint_ = newestCheckpoint();
   const fs::path log = logs_ / "mpirun.txt";
   std::error_code none;
   const std::uintmax_t logSize = fs::file_size(log, none);
@@ -361,6 +400,7 @@ Ending Supervisor::runOnce() {
       passOnStop(mpirun);
       makeChaos();
       endStalled(mpirun);
+      endMpirun(mpirun);
     }
     ending_.mpirunCode = *code;
   }
@@ -380,7 +420,9 @@ std::string Supervisor::causeOf(const Ending& ending) const {
   if (!ending.stalled.empty()) return ending.stalled;
   if (!ending.failures.empty()) {
     const WorkerMessage& first = ending.failures.front();
-    return fmt::format("worker {} failed: {}", first.worker, first.text);
+    std::string_view text = first.text;
+    if (text.ends_with('.')) text.remove_suffix(1);  // the sentence goes on
+    return fmt::format("worker {} failed after step {}: {}", first.worker, ending.step, text);
   }
   if (ending.deadWorker >= 0 && ending.deadSignal > 0) {
     return fmt::format("worker {} was ended by signal {} ({}) after step {}", ending.deadWorker,
@@ -392,37 +434,43 @@ std::string Supervisor::causeOf(const Ending& ending) const {
 
 int Supervisor::run() {
   int fruitless = 0;
+  bool hasTrained = false;  // in any start
   Step before = newestCheckpoint();
   for (;;) {
+    if (!waitForSurvivors()) return kResume;
     const Ending ending = runOnce();
     if (ending.finished && ending.failures.empty()) return *ending.finished;
     screen_.endProgress();
+    hasTrained = hasTrained || ending.hasTrained;
     const std::string cause = causeOf(ending);
     // The user's to mend, or there from the beginning: another start would end the same way.
     const auto final = std::ranges::find_if(ending.failures, [&](const WorkerMessage& failure) {
-      return failure.exitCode == kUsage || !ending.hasTrained;
+      return failure.exitCode == kUsage || !hasTrained;
     });
     if (final != ending.failures.end()) {
       if (final->exitCode == kUsage) throw UsageError(final->text);
-      throw IoError(fmt::format("worker {}: {}", final->worker, final->text));
+      const std::string sentence = fmt::format("worker {}: {}", final->worker, final->text);
+      if (final->exitCode == kIo) throw IoError(sentence);
+      throw PeerError(sentence);
     }
-    if (!ending.hasTrained && ending.stalled.empty() && !ending.wasChaos) throw PeerError(cause);
+    const bool wasKilled = ending.deadSignal > 0 || !ending.stalled.empty();
+    if (!hasTrained && !wasKilled) throw PeerError(cause);
     const Step now = newestCheckpoint();
     if (!ending.wasChaos) fruitless = now > before ? 1 : fruitless + 1;
     before = now;
+    const std::string place = now < 0 ? "the beginning" : fmt::format("the checkpoint of step {}", now);
     if (stop_) {
-      throw PeerError(fmt::format("{}, while the run was asked to stop; the same command goes on from {}",
-                                  cause,
-                                  now < 0 ? "the beginning" : fmt::format("the checkpoint of step {}", now)));
+      screen_.warn(
+          fmt::format("{}, while the run was asked to stop; the same command goes on from {}", cause, place));
+      return kResume;
     }
     if (fruitless > options_.maxRestarts) {
       throw PeerError(fmt::format("{}; given up after {} restarts without a new checkpoint (--max-restarts)",
                                   cause, options_.maxRestarts));
     }
-    if (options_.elastic && workers_ > 1) --workers_;
+    if (options_.fewer) workers_ = options_.fewer(workers_);
     screen_.warn(fmt::format("{}; starting {} worker{} again from {}", cause, workers_,
-                             workers_ == 1 ? "" : "s",
-                             now < 0 ? "the beginning" : fmt::format("the checkpoint of step {}", now)));
+                             workers_ == 1 ? "" : "s", place));
   }
 }
 

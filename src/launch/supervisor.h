@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,8 +18,9 @@ namespace cohort {
 struct SupervisorOptions {
   std::vector<std::string> command;  // a worker's program and arguments
   int workers = 2;
-  int maxRestarts = 3;   // in a row without a new checkpoint
-  bool elastic = false;  // go on with one worker fewer after a death
+  int maxRestarts = 3;  // in a row without a new checkpoint
+  // After a death: how many workers to go on with instead of so many. Nothing: as many.
+  std::function<int(int workers)> fewer{};
   double stallSeconds = 60;
   std::optional<std::uint64_t> chaos{};  // kill and freeze workers, as this seed has it
 };

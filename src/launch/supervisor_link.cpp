@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <ctime>
 #include <mutex>
+#include <sstream>
 #include <thread>
 
 #include <fcntl.h>
@@ -53,6 +54,13 @@ std::uint64_t workBeats(Communicator& workers) {
   return seconds > 0 ? static_cast<std::uint64_t>(seconds / kBeatSeconds) : 0;
 }
 
+WorkerMessage textMessage(int worker, WorkerMessage::How how, const std::string& text) {
+  WorkerMessage message{.kind = WorkerMessage::Kind::Text, .worker = worker};
+  message.how = how;
+  message.text = text;
+  return message;
+}
+
 }  // namespace
 
 class SupervisorLink::Impl {
@@ -76,6 +84,12 @@ class SupervisorLink::Impl {
     });
   }
 
+  void unwatch() {
+    signs_.request_stop();
+    wake_.notify_all();
+    if (signs_.joinable()) signs_.join();
+  }
+
   int worker() const { return worker_; }
 
   // A line that does not fit is left out: a reader that sleeps must not stop training.
@@ -86,6 +100,12 @@ class SupervisorLink::Impl {
       written = ::write(fifo_.get(), line.data(), line.size());
     } while (written < 0 && errno == EINTR);
     return written == static_cast<ssize_t>(line.size());
+  }
+
+  // Line by line: a message has no room for many.
+  void show(WorkerMessage::How how, const std::string& text) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) sendSurely(textMessage(worker_, how, line));
   }
 
   void sendSurely(const WorkerMessage& message) {
@@ -132,6 +152,10 @@ void SupervisorLink::watch(Communicator& workers, const Activity& activity) {
   if (impl_) impl_->watch(workers, activity);
 }
 
+void SupervisorLink::unwatch() {
+  if (impl_) impl_->unwatch();
+}
+
 void SupervisorLink::failed(int worker, const std::string& sentence, int exitCode) {
   if (!impl_) return;
   WorkerMessage message{.kind = WorkerMessage::Kind::Failed, .worker = worker};
@@ -147,31 +171,20 @@ void SupervisorLink::finished(int worker, int exitCode) {
   impl_->sendSurely(message);
 }
 
-namespace {
-
-WorkerMessage textMessage(int worker, WorkerMessage::How how, const std::string& text) {
-  WorkerMessage message{.kind = WorkerMessage::Kind::Text, .worker = worker};
-  message.how = how;
-  message.text = text;
-  return message;
-}
-
-}  // namespace
-
 void SupervisorLink::print(const std::string& line) {
-  if (impl_) impl_->sendSurely(textMessage(impl_->worker(), WorkerMessage::How::Print, line));
+  if (impl_) impl_->show(WorkerMessage::How::Print, line);
 }
 
 void SupervisorLink::detail(const std::string& line) {
-  if (impl_) impl_->sendSurely(textMessage(impl_->worker(), WorkerMessage::How::Detail, line));
+  if (impl_) impl_->show(WorkerMessage::How::Detail, line);
 }
 
 void SupervisorLink::result(const std::string& line) {
-  if (impl_) impl_->sendSurely(textMessage(impl_->worker(), WorkerMessage::How::Result, line));
+  if (impl_) impl_->show(WorkerMessage::How::Result, line);
 }
 
 void SupervisorLink::warn(const std::string& what) {
-  if (impl_) impl_->sendSurely(textMessage(impl_->worker(), WorkerMessage::How::Warning, what));
+  if (impl_) impl_->show(WorkerMessage::How::Warning, what);
 }
 
 void SupervisorLink::progress(const ProgressReport& report) {

@@ -1,7 +1,7 @@
 // A worker's line to its supervisor. Without one (nobody supervises) everything here does nothing.
 //
-// A thread tells a few times a second that the process lives and what it does. A supervisor that does not read is not waited
-// for; only a last word may wait, briefly. Thread-safe.
+// A thread tells a few times a second that the process lives and what it does. A supervisor that does not read is waited for
+// briefly where a line must not be lost, and not at all for signs of life and progress. Thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -26,8 +26,9 @@ class SupervisorLink : public Screen {
   SupervisorLink& operator=(const SupervisorLink&) = delete;
 
   explicit operator bool() const { return impl_ != nullptr; }
-  // From now on, tells of this worker. Both outlive this.
+  // From now on until `unwatch`, tells of this worker; both live until then.
   void watch(Communicator& workers, const Activity& activity);
+  void unwatch();
 
   // The last words.
   void failed(int worker, const std::string& sentence, int exitCode);

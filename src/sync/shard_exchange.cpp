@@ -192,8 +192,8 @@ void ShardExchange::takeSums(int bucket) {
 void ShardExchange::finished(int node, PieceIndex piece) {
   const BucketPlan::Range buckets = plan_.bucketsOf(piece);
   for (int bucket = buckets.first; bucket < buckets.last; ++bucket) {
-    const std::uint32_t done = 1 + pieces_[at(node, bucket)].fetch_add(1, std::memory_order_acq_rel);
-    if (done % static_cast<std::uint32_t>(plan_.piecesIn(bucket)) == 0) bucketFinished(node, bucket);
+    const std::uint64_t done = 1 + pieces_[at(node, bucket)].fetch_add(1, std::memory_order_acq_rel);
+    if (done % static_cast<std::uint64_t>(plan_.piecesIn(bucket)) == 0) bucketFinished(node, bucket);
   }
 }
 

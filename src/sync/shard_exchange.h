@@ -112,7 +112,7 @@ class ShardExchange {
   std::vector<Slice> slices_;
   std::vector<int> heldFirst_;  // the buckets whose sums can be taken from the begin on
   // Never reset: a step adds what makes them divisible again.
-  std::vector<std::atomic<std::uint32_t>> pieces_;  // by node and bucket: finished
+  std::vector<std::atomic<std::uint64_t>> pieces_;  // by node and bucket: finished
   std::vector<std::atomic<std::uint32_t>> halves_;  // by node and bucket: children that are complete
   std::atomic<int> underWay_ = 0;
   int transfersPerStep_ = 0;

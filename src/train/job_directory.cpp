@@ -62,11 +62,14 @@ void JobDirectory::lead() {
   removeLeftovers();
 }
 
-// Workers whose leader was killed end within seconds.
+bool JobDirectory::hasWorkers() const {
+  return isLocked(path_ / kWorkersLock);
+}
+
+// Workers whose leader was killed end within seconds. UsageError where they stay.
 void JobDirectory::waitForWorkers() const {
-  const fs::path lock = path_ / kWorkersLock;
   const auto limit = std::chrono::steady_clock::now() + kSurvivorsLimit;
-  while (isLocked(lock)) {
+  while (hasWorkers()) {
     if (std::chrono::steady_clock::now() > limit) {
       throw UsageError(
           fmt::format("workers of an earlier run are still using {}; end them, or give another --job-dir",

@@ -28,8 +28,10 @@ class JobDirectory {
   JobDirectory(const JobDirectory&) = delete;
   JobDirectory& operator=(const JobDirectory&) = delete;
 
-  // A leader, before workers start: returns when those of an earlier start are gone. UsageError where they stay.
-  void waitForWorkers() const;
+  // A leader, before workers start: whether some of an earlier start still live, and then, without them, to clear away what
+  // they had half written.
+  bool hasWorkers() const;
+  void removeLeftovers() const;
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
@@ -39,7 +41,7 @@ class JobDirectory {
 
  private:
   void lead();
-  void removeLeftovers() const;
+  void waitForWorkers() const;
 
   std::filesystem::path path_;
   Descriptor lock_;         // a leader's

@@ -51,6 +51,7 @@ constexpr std::size_t kRecent = 100;
 constexpr int kChannel = 0;
 // Above those of the rules.
 constexpr int kAveragesTag = Communicator::kTags / 2;
+constexpr int kRuleTags = 16;  // a rule's own, beside its exchange's
 constexpr int kGradientsTag = kAveragesTag + Communicator::kTags / 4;
 
 // NaN where there is none.
@@ -155,7 +156,8 @@ class Run {
   };
   Due due_;
   StepTimes times_;
-  std::vector<double> losses_;  // of the last kRecent steps, by step modulo kRecent
+  double firstWaitSeconds_ = 0;  // in the step that times_ leave out
+  std::vector<double> losses_;   // of the last kRecent steps, by step modulo kRecent
   std::optional<LossSum> evaluation_;
   StepLog log_;
   Evaluator evaluator_;
@@ -176,6 +178,8 @@ TrainingState Run::makeState() const {
 
 std::unique_ptr<SyncRule> Run::makeRule() {
   const int grains = static_cast<int>(config_.grains);
+  COHORT_CHECK(ShardExchange::tagCount(plan_, GrainTree(grains)) + kRuleTags <= kAveragesTag,
+               "tags do not overlap");
   const Wire wire = config_.wire == "fp16" ? Wire::Fp16 : Wire::Fp32;
   if (isLocal()) {
     LocalOptions options{.every = config_.avgFreq, .last = target_ - 1, .wire = wire};
@@ -285,7 +289,10 @@ void Run::loop(const StopFlag& stop) {
   place_.activity.enter(Activity::Phase::Steps);
   while (state_.step < target_) {
     // The first step touches all memory for the first time; a longer run's speed is told without it.
-    if (state_.step == startStep_ + 1) times_ = StepTimes();
+    if (state_.step == startStep_ + 1) {
+      times_ = StepTimes();
+      firstWaitSeconds_ = totals().seconds.wait;
+    }
     const Clock::time_point start = Clock::now();
     rule_->keepGradients(logPointAfter(state_.step + 1) ? recorder_->gradients() : std::span<float>());
     const StepResult result = trainer_->step(state_.step, wishes(stop, begin));
@@ -407,7 +414,7 @@ void Run::report(const LossSum& sums) {
 
 // How each worker fared, on the first one.
 void Run::gatherWorkers(RunSummary& summary) const {
-  const double busy = times_.totalSeconds() - summary.waitSeconds;
+  const double busy = times_.totalSeconds() - (summary.waitSeconds - firstWaitSeconds_);
   const double share = static_cast<double>(ownGrains().count()) / static_cast<double>(config_.grains);
   // Its own speed: its part of the batch, in the time that it did not wait for others.
   const double images = static_cast<double>(times_.steps()) * static_cast<double>(config_.batchSize) * share;
@@ -462,7 +469,14 @@ RunSummary runTraining(const RunContext& context, RunConfig config, const JobDir
                        const WorkerPlace& place) {
   if (config.isa.empty()) config.isa = bestInstructionSet();
   useInstructionSet(config.isa);
-  return Run(context, std::move(config), job, observer, processStart, place).train(stop);
+  config.chaos.clear();  // this command's wish, not the run's
+  Run run(context, std::move(config), job, observer, processStart, place);
+  try {
+    return run.train(stop);
+  } catch (...) {
+    place.workers.halt();  // others may still send to what goes now
+    throw;
+  }
 }
 
 }  // namespace cohort

@@ -57,7 +57,7 @@ constexpr Range kRanges[] = {
     {"inner-steps", 1, kMostSteps},
     {"outer-lr", 0, 1e6},
     {"outer-momentum", 0, 1},
-    {"stall-timeout", 0.1, 1e9},
+    {"stall-timeout", 1, 1e9},
     {"data-threads", -1, 256},
 };
 
