@@ -19,7 +19,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_options(cohort_options INTERFACE -march=x86-64-v3)
 endif()
 if(COHORT_SANITIZE)
-  target_compile_options(cohort_options INTERFACE -fsanitize=${COHORT_SANITIZE} -fno-omit-frame-pointer -g)
+  target_compile_options(cohort_options INTERFACE -fsanitize=${COHORT_SANITIZE} -fno-omit-frame-pointer -g1)
   # Instrumented code makes g++ 12 see uninitialised members inside std::regex that are not (its documentation warns so).
   target_compile_options(cohort_options INTERFACE -Wno-maybe-uninitialized)
   target_link_options(cohort_options INTERFACE -fsanitize=${COHORT_SANITIZE})

@@ -63,6 +63,7 @@ class Words(TrainingTest):
             with self.subTest(arguments):
                 self.expect_error(2, pattern, "train", *arguments)
         self.assertEqual(list(self.folder.glob("runs/*")), [], "a run that cannot begin leaves nothing")
+        self.expect_error(2, r"the word after cohort bench is scaling", "bench")
         self.expect_error(2, r"--job-dir", "eval")
         self.expect_error(2, r"nowhere is no job directory", "eval", "--job-dir", "nowhere")
         self.expect_error(2, r"no network called 'nonet'", "describe", "--network", "nonet")

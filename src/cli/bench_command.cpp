@@ -178,7 +178,11 @@ int benchScaling(const NetworkRegistry& networks, const ScalingArguments& argume
 
 void addBenchCommands(CLI::App& app, const NetworkRegistry& networks, int& exitCode) {
   CLI::App* bench = app.add_subcommand("bench", "Measure this machine with this program");
-  bench->require_subcommand(1);
+  bench->callback([bench] {
+    if (bench->get_subcommands().empty()) {
+      throw UsageError("the word after cohort bench is scaling (see cohort bench --help)");
+    }
+  });
   CLI::App* command =
       bench->add_subcommand("scaling", "Seconds per 5,120 images, speed-up and efficiency by workers");
   auto arguments = std::make_shared<ScalingArguments>();
