@@ -13,6 +13,7 @@
 #include "base/atomic_file.h"
 #include "base/crash_point.h"
 #include "base/error.h"
+#include "base/host.h"
 #include "cli/commands.h"
 #include "cli/console_observer.h"
 #include "cli/run.h"
@@ -78,11 +79,9 @@ void requireSharedDirectory(const Channel& channel, const std::filesystem::path&
   if (channel.workers().isFirst()) writeTestimony(file, token);
   const std::string mark = channel.broadcast(token, "the job directory's mark");
   if (readWholeFile(file) == mark) return;
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
   throw UsageError(fmt::format(
       "the job directory {} of worker {} on {} is not the one of worker 0; give one that all share",
-      directory.string(), channel.workers().rank(), host));
+      directory.string(), channel.workers().rank(), hostName()));
 }
 
 bool isGiven(const TrainArguments& arguments, const char* setting) {

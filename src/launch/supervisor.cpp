@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/atomic_file.h"
+#include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "launch/child_process.h"
@@ -29,8 +30,6 @@ namespace cohort {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
-
 constexpr std::chrono::milliseconds kLook{50};
 constexpr double kStartSeconds = 60;  // that a worker has at least until its first sign
 constexpr int kUsage = 2;
@@ -40,10 +39,6 @@ constexpr int kResume = 75;
 constexpr double kFarewellSeconds = 30;
 constexpr double kStalledFarewellSeconds = 5;
 constexpr double kSurvivorsWarningSeconds = 30;
-
-double secondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 fs::path findProgram(const std::string& name) {
   const char* path = std::getenv("PATH");

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "base/cores.h"
+#include "base/host.h"
 
 namespace cohort {
 namespace {
@@ -15,9 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 WorkerCores ownCores() {
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  return {.host = host,
+  return {.host = hostName(),
           .online = onlineCores(),
           .allowed = allowedCores(),
           // Open MPI's mpirun says that it did.

@@ -1,7 +1,6 @@
 #include "report/event_file.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cerrno>
 #include <charconv>
@@ -21,6 +20,7 @@
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/file_error.h"
+#include "base/host.h"
 #include "base/record_file.h"
 #include "report/event.pb.h"
 
@@ -33,12 +33,6 @@ constexpr std::string_view kPrefix = "events.out.tfevents.";
 
 double wallTime() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-std::string hostName() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "localhost";
-  return name.data();
 }
 
 // Seconds for a new file's name: now, or later where the folder has a file from then already (two processes within a

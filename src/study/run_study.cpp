@@ -10,8 +10,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file_lock.h"
+#include "base/host.h"
 #include "launch/child_process.h"
 #include "study/results.h"
 #include "study/study_report.h"
@@ -22,20 +24,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::string_view kCommandMark = "$ ";      // begins the line of output.txt that names the command
 constexpr std::string_view kErrorMark = "cohort: ";  // begins its errors
 constexpr auto kPollEvery = std::chrono::milliseconds(50);
 
-double secondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 std::string machineText(const std::string& version) {
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
-  return fmt::format("{}, {} cores, cohort {}", host, std::thread::hardware_concurrency(), version);
+  return fmt::format("{}, {} cores, cohort {}", hostName(), std::thread::hardware_concurrency(), version);
 }
 
 // How long a run takes in all, from how its progress lines come. A resumed run does not begin at 0.

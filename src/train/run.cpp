@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "comm/channel.h"
 #include "engine/instruction_set.h"
@@ -28,12 +29,6 @@
 
 namespace cohort {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double secondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 void addUsage(RunSummary& summary) {
   rusage usage{};
@@ -418,9 +413,7 @@ void Run::gatherWorkers(RunSummary& summary) const {
   const double share = static_cast<double>(ownGrains().count()) / static_cast<double>(config_.grains);
   // Its own speed: its part of the batch, in the time that it did not wait for others.
   const double images = static_cast<double>(times_.steps()) * static_cast<double>(config_.batchSize) * share;
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  const WorkerSummary own{.host = host,
+  const WorkerSummary own{.host = hostName(),
                           .lanes = lanes_.count(),
                           .imagesPerSecond = busy > 0 ? images / busy : 0,
                           .uncertainty = summary.speed.uncertainty * share,

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/cores.h"
+#include "base/host.h"
 #include "base/trainable.h"
 #include "comm/communicator.h"
 #include "data/dataset.h"

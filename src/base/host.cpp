@@ -1,11 +1,18 @@
-#include "base/cores.h"
+#include "base/host.h"
 
 #include <algorithm>
+#include <array>
 
 #include <sched.h>
 #include <unistd.h>
 
 namespace cohort {
+
+std::string hostName() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "localhost";
+  return name.data();
+}
 
 std::vector<int> allowedCores() {
   cpu_set_t set;
