@@ -19,6 +19,9 @@ cppFiles() { find . -path ./build -prune -o \( -name '*.h' -o -name '*.cpp' \) -
 # testsOf PRESET [TARGETS…]: tests of targets that are not built are left out.
 testsOf() { build "$@" && ctest --preset "$1" "${ctestOptions[@]}"; }
 
+# The same, without a line for each test that passes.
+failuresOf() { testsOf "$@" | grep -vE '^ +Start +[0-9]+: |^ *[0-9]+/[0-9]+ Test +#[0-9]+: .* Passed '; }
+
 formatCheck() { cppFiles | xargs -r -d '\n' clang-format --dry-run -Werror; }
 
 borderCheck() { scripts/check_borders.py --self-test && scripts/check_borders.py; }
@@ -41,13 +44,15 @@ clangTidy() {
     2> >(grep -v 'warnings\? generated' >&2)
 }
 
+outputs=$(mktemp -d)
+trap 'rm -rf "$outputs"' EXIT
 passed=0
 failed=()
 stage() {
   local name=$1 start=$SECONDS
   shift
   printf '\n== %s\n' "$name"
-  if "$@"; then
+  if "$@" 2>&1 | tee "$outputs/$name"; then
     printf '== %s: passed in %d s\n' "$name" $((SECONDS - start))
     passed=$((passed + 1))
   else
@@ -65,15 +70,18 @@ if [[ -z $all ]]; then
 fi
 
 needPackages packages-check.txt
-stage "tests" testsOf release
+stage "tests" failuresOf release
 stage "format" formatCheck
 stage "module borders" borderCheck
 stage "clang-tidy" tidyCheck
-stage "address and undefined-behaviour sanitizers" testsOf asan unit_tests
-stage "thread sanitizer" testsOf tsan threaded_tests
+stage "address and undefined-behaviour sanitizers" failuresOf asan unit_tests
+stage "thread sanitizer" failuresOf tsan threaded_tests
 stage "fuzzing" scripts/fuzz.sh
 
+for name in "${failed[@]}"; do
+  printf '\n== %s: FAILED; its last lines were\n' "$name"
+  tail -n 60 "$outputs/$name"
+done
 echo
-for name in "${failed[@]}"; do echo "failed: $name"; done
 echo "$passed passed, ${#failed[@]} failed"
 ((${#failed[@]} == 0))
