@@ -138,7 +138,7 @@ def write_job(folder, name, seed, floor, *, steps=10000, every=20, evaluate=1000
                       "accuracy": max(0, 1 - loss / 3 + noise.gauss(0, 0.02)), "lr": 0.01,
                       "images_per_s": (300 + 100 * floor) * (1 + noise.gauss(0, 0.01)), "elapsed_s": seconds * step / every,
                       "data_s": 0.02 * seconds, "forward_s": 0.33 * seconds, "backward_s": 0.58 * seconds,
-                      "update_s": 0.07 * seconds, "checkpoint_s": 0, "evaluation_s": 0, "time": "2026-01-01T00:00:00Z"})
+                      "update_s": 0.07 * seconds, "wait_s": 0, "checkpoint_s": 0, "evaluation_s": 0, "time": "2026-01-01T00:00:00Z"})
         if evaluate and step % evaluate == 0:
             lines.append({"kind": "test", "step": step, "loss": loss + 0.1, "accuracy": 0.95 - loss / 3, "top5": None,
                           "samples": 350, "time": "2026-01-01T00:00:00Z"})
