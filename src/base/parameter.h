@@ -63,6 +63,15 @@ struct Piece {
   std::size_t size = 0;    // floats
 };
 
+// Floats [begin, end) of the arena.
+struct ArenaRange {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+
+  std::size_t size() const { return end - begin; }
+  bool operator==(const ArenaRange&) const = default;
+};
+
 // Immutable once made; shared freely between threads.
 class ParameterLayout {
  public:

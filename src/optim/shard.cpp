@@ -98,11 +98,11 @@ float* Shard::slotAt(std::size_t slot, std::size_t place) {
   return slot < slots_.size() ? slots_[slot].values.data() + place : nullptr;
 }
 
-void Shard::update(std::size_t offset, std::span<const float> gradient, Step step) {
+void Shard::update(std::size_t offset, std::span<const float> gradient, Step step, double rateFactor) {
   const std::size_t stop = offset + gradient.size();
   COHORT_CHECK(offset >= begin() && stop <= end(), "a gradient lies outside of the shard's slice");
   UpdateCoefficients coefficients = stepCoefficients(options_, step);
-  double rate = learningRate(step);
+  double rate = learningRate(step) * rateFactor;
   if (options_.kind == OptimizerKind::Adam) rate /= 1 - power(options_.beta1, step + 1);
 
   auto part = std::ranges::upper_bound(parts_, offset, {}, &Part::end);

@@ -42,8 +42,8 @@ class Shard {
   Shard& operator=(Shard&&) = default;
 
   // Applies the gradient of the arena's floats [offset, offset + gradient.size()), inside the slice, summed
-  // over the step's grains. Each float is updated once per step. Allocates nothing.
-  void update(std::size_t offset, std::span<const float> gradient, Step step);
+  // over the step's grains. Each float is updated once per step. `rateFactor` is for this update alone. Allocates nothing.
+  void update(std::size_t offset, std::span<const float> gradient, Step step, double rateFactor = 1);
 
   // Everything that must be kept beside the weights to go on later: "momentum" (momentum, nesterov, rmsprop
   // with momentum), "accumulator" (adagrad), "mean_square" (rmsprop), "moment1" and "moment2" (adam),

@@ -13,15 +13,6 @@
 
 namespace cohort {
 
-// Floats [begin, end) of the arena.
-struct ArenaRange {
-  std::size_t begin = 0;
-  std::size_t end = 0;
-
-  std::size_t size() const { return end - begin; }
-  bool operator==(const ArenaRange&) const = default;
-};
-
 class BucketPlan {
  public:
   static constexpr std::size_t kBucketFloats = std::size_t{1} << 20;

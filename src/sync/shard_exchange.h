@@ -21,7 +21,7 @@
 #include "base/float_buffer.h"
 #include "comm/communicator.h"
 #include "sync/bucket_plan.h"
-#include "sync/grain_tree.h"
+#include "base/grain_tree.h"
 
 namespace cohort {
 

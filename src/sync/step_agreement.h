@@ -10,7 +10,7 @@
 
 #include "base/trainable.h"
 #include "comm/communicator.h"
-#include "sync/grain_tree.h"
+#include "base/grain_tree.h"
 
 namespace cohort {
 

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "base/trainable.h"
-#include "sync/grain_tree.h"
+#include "base/grain_tree.h"
 #include "sync/step_agreement.h"
 
 namespace cohort {

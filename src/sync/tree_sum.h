@@ -20,7 +20,7 @@
 
 #include "base/float_buffer.h"
 #include "base/trainable.h"
-#include "sync/grain_tree.h"
+#include "base/grain_tree.h"
 
 namespace cohort {
 

@@ -9,7 +9,7 @@
 #include <sched.h>
 
 #include "base/error.h"
-#include "sync/grain_tree.h"
+#include "base/grain_tree.h"
 #include "train/engine_model.h"
 #include "train/foreign_model.h"
 

@@ -1,4 +1,4 @@
-#include "sync/grain_tree.h"
+#include "base/grain_tree.h"
 
 #include "base/error.h"
 

@@ -1,0 +1,37 @@
+// What a center must know of a run: plain values, brought by the first worker.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/parameter.h"
+#include "center/policy.h"
+#include "optim/shard.h"
+
+namespace cohort {
+
+// How gradients of several workers become updates.
+struct CenterRule {
+  std::string name = "async";  // bsp, async, ssp or backup
+  Step staleness = 0;          // ssp
+  int backups = 0;             // backup
+  int members = 1;             // that the first step of backup waits for
+  bool scaleRate = false;      // async, ssp: smaller steps for older gradients
+};
+
+struct CenterSetup {
+  std::string config;  // as text: for workers that come later
+  std::vector<ParameterSpec> parameters;
+  OptimizerTexts optimizer;
+  int grains = 1;
+  Step target = 0;
+  CenterRule rule;
+  Step step = 0;  // where the run goes on
+};
+
+// The part of the arena that is one server's: all have as many floats.
+ArenaRange sliceOfServer(std::size_t arenaSize, int server, int servers);
+
+std::unique_ptr<CenterPolicy> makePolicy(const CenterSetup& setup, const Progress& from);
+
+}  // namespace cohort

@@ -1,0 +1,123 @@
+#include "center/shard_store.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace cohort {
+namespace {
+
+// Buffers that are kept for the next gradients.
+constexpr std::size_t kMostFree = 4;
+
+FloatBuffer copyOf(std::span<const float> values) {
+  FloatBuffer copy(values.size());
+  std::ranges::copy(values, copy.data());
+  return copy;
+}
+
+}  // namespace
+
+ShardStore::ShardStore(const ParameterLayout& layout, const ShardOptions& options, Acceptance acceptance,
+                       bool scaleRate, std::span<const float> firstWeights)
+    : tree_(options.grains),
+      acceptance_(acceptance),
+      scaleRate_(scaleRate),
+      weights_(copyOf(firstWeights)),
+      shard_(layout, options, weights_.span()) {}
+
+FloatBuffer ShardStore::takeBuffer() {
+  if (free_.empty()) return FloatBuffer(weights_.size());
+  FloatBuffer buffer = std::move(free_.back());
+  free_.pop_back();
+  return buffer;
+}
+
+void ShardStore::freeBuffer(FloatBuffer buffer) {
+  if (free_.size() < kMostFree) free_.push_back(std::move(buffer));
+}
+
+NodeSums& ShardStore::sumsOf(Step step) {
+  return sums_
+      .try_emplace(step, tree_, acceptance_ == Acceptance::OnCommit,
+                   [this](FloatBuffer buffer) { freeBuffer(std::move(buffer)); })
+      .first->second;
+}
+
+ShardStore::Fate ShardStore::push(const Origin& origin, FloatBuffer gradient) {
+  COHORT_CHECK(gradient.size() == weights_.size(), "a gradient is the whole slice's");
+  if (acceptance_ == Acceptance::AtOnce) {
+    if (!applied_.insert(origin.step)) {
+      freeBuffer(std::move(gradient));
+      return Fate::Duplicate;
+    }
+    update(std::move(gradient), std::max<Step>(0, version_ - origin.basis));
+    return Fate::Applied;
+  }
+  if (origin.step < version_) {
+    freeBuffer(std::move(gradient));
+    return Fate::Duplicate;
+  }
+  NodeSums& sums = sumsOf(origin.step);
+  if (!sums.add(origin.node, std::move(gradient))) return Fate::Duplicate;
+  if (acceptance_ != Acceptance::WhenComplete || !sums.isComplete() || origin.step != version_)
+    return Fate::Held;
+  int grains = 0;
+  update(sums.take(grains), 0);
+  sums_.erase(origin.step);
+  return Fate::Applied;
+}
+
+bool ShardStore::commit(Step step, std::span<const GrainRange> grains) {
+  COHORT_CHECK(acceptance_ == Acceptance::OnCommit, "other gradients need no commit");
+  if (step != version_) return false;
+  NodeSums& sums = sumsOf(step);
+  const auto hasCome = [&](const GrainRange& range) {
+    return std::ranges::all_of(tree_.cover(range), [&](int node) { return sums.covers(node); });
+  };
+  if (!std::ranges::all_of(grains, hasCome)) return false;
+  sums.keepOnly(grains);
+  int count = 0;
+  FloatBuffer total = sums.take(count);
+  const int all = tree_.node(0).grains.count();
+  if (count != all) {
+    // A gradient is the mean over the whole batch; of a part, it is that part's mean.
+    const float scale = static_cast<float>(all) / static_cast<float>(count);
+    for (float& value : total.span()) value *= scale;
+  }
+  update(std::move(total), 0);
+  sums_.erase(sums_.begin(), sums_.upper_bound(step));
+  return true;
+}
+
+void ShardStore::update(FloatBuffer gradient, Step staleness) {
+  const Clock::time_point start = Clock::now();
+  const double rate = scaleRate_ && staleness > 1 ? 1 / static_cast<double>(staleness) : 1;
+  shard_.update(shard_.begin(), gradient.span(), version_, rate);
+  ++version_;
+  freeBuffer(std::move(gradient));
+  const auto bin = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(staleness)));
+  if (bin >= stalenessCounts_.size()) stalenessCounts_.resize(bin + 1);
+  ++stalenessCounts_[bin];
+  updateSeconds_ += secondsSince(start);
+}
+
+std::shared_ptr<const FloatBuffer> ShardStore::snapshot() {
+  if (snapshotVersion_ != version_) {
+    snapshot_ = std::make_shared<const FloatBuffer>(copyOf(weights_.span()));
+    snapshotVersion_ = version_;
+  }
+  return snapshot_;
+}
+
+void ShardStore::restore(Step version, StepSet applied) {
+  version_ = version;
+  applied_ = std::move(applied);
+  sums_.clear();
+  snapshotVersion_ = -1;
+}
+
+}  // namespace cohort

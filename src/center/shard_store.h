@@ -1,0 +1,81 @@
+// A server's slice of the parameters: its weights, its optimizer slots, and how members' gradients become updates.
+//
+// A version is the number of updates that the slice has had. Used by one thread. Private to center.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/float_buffer.h"
+#include "base/grain_tree.h"
+#include "center/node_sums.h"
+#include "center/step_set.h"
+#include "optim/shard.h"
+
+namespace cohort {
+
+// When a gradient becomes an update.
+enum class Acceptance {
+  AtOnce,        // when it comes: an update for each
+  WhenComplete,  // when all grains of its step have come: one update for the step
+  OnCommit       // when somebody says which of the step's grains count
+};
+
+class ShardStore {
+ public:
+  // The layout outlives this. `options` name the slice. With `scaleRate`, an update's learning rate is divided by the number of
+  // updates since the weights that its gradient was computed with, where that is more than one (Zhang et al. 2016).
+  ShardStore(const ParameterLayout& layout, const ShardOptions& options, Acceptance acceptance, bool scaleRate,
+             std::span<const float> firstWeights);
+
+  // Where a gradient is put together; give it to push, or back.
+  FloatBuffer takeBuffer();
+  void freeBuffer(FloatBuffer buffer);
+
+  // The gradient of a node of a step's tree, over the whole slice. `basis` is the version of the weights that it was computed with.
+  struct Origin {
+    Step step = 0;
+    int node = 0;
+    Step basis = 0;
+  };
+  enum class Fate { Applied, Held, Duplicate };
+  Fate push(const Origin& origin, FloatBuffer gradient);
+  // False where some of these grains have not come: nothing is done. A step that was committed before is none of them.
+  bool commit(Step step, std::span<const GrainRange> grains);
+
+  // The weights as they are now: never changed afterwards.
+  std::shared_ptr<const FloatBuffer> snapshot();
+
+  ArenaRange slice() const { return {shard_.begin(), shard_.end()}; }
+  Step version() const { return version_; }
+  std::span<float> weights() { return weights_.span(); }
+  std::vector<Shard::Slot> slots() { return shard_.slots(); }
+  // After weights and slots were filled from elsewhere.
+  void restore(Step version, StepSet applied);
+  const StepSet& applied() const { return applied_; }
+  // Updates by the number of others that came between their weights and them: 0, 1, 2-3, 4-7 …
+  std::span<const std::int64_t> stalenessCounts() const { return stalenessCounts_; }
+  double updateSeconds() const { return updateSeconds_; }
+
+ private:
+  void update(FloatBuffer gradient, Step staleness);
+  NodeSums& sumsOf(Step step);
+
+  GrainTree tree_;
+  Acceptance acceptance_;
+  bool scaleRate_;
+  FloatBuffer weights_;
+  Shard shard_;
+  Step version_ = 0;
+  StepSet applied_;                     // AtOnce: steps whose gradient was applied
+  std::map<Step, NodeSums> sums_;       // of steps that are not yet applied
+  std::vector<FloatBuffer> free_;
+  std::shared_ptr<const FloatBuffer> snapshot_;
+  Step snapshotVersion_ = -1;
+  std::vector<std::int64_t> stalenessCounts_;
+  double updateSeconds_ = 0;
+};
+
+}  // namespace cohort
