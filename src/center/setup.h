@@ -1,6 +1,7 @@
 // What a center must know of a run: plain values, brought by the first worker.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,9 @@ struct CenterRule {
 struct CenterSetup {
   std::string config;  // as text: for workers that come later
   std::vector<ParameterSpec> parameters;
-  OptimizerTexts optimizer;
+  OptimizerOptions optimizer;
+  std::string schedule = "constant";
+  EpochSize epoch{};
   int grains = 1;
   Step target = 0;
   CenterRule rule;
@@ -31,6 +34,14 @@ struct CenterSetup {
 
 // The part of the arena that is one server's: all have as many floats.
 ArenaRange sliceOfServer(std::size_t arenaSize, int server, int servers);
+
+// When a gradient becomes an update.
+enum class Acceptance {
+  AtOnce,        // when it comes: an update for each
+  WhenComplete,  // when all grains of its step have come: one update for the step
+  OnCommit       // when somebody says which of the step's grains count
+};
+Acceptance acceptanceOf(const CenterRule& rule);
 
 std::unique_ptr<CenterPolicy> makePolicy(const CenterSetup& setup, const Progress& from);
 

@@ -22,11 +22,11 @@ FloatBuffer copyOf(std::span<const float> values) {
 }  // namespace
 
 ShardStore::ShardStore(const ParameterLayout& layout, const ShardOptions& options, Acceptance acceptance,
-                       bool scaleRate, std::span<const float> firstWeights)
+                       bool scaleRate)
     : tree_(options.grains),
       acceptance_(acceptance),
       scaleRate_(scaleRate),
-      weights_(copyOf(firstWeights)),
+      weights_(options.end - options.begin),
       shard_(layout, options, weights_.span()) {}
 
 FloatBuffer ShardStore::takeBuffer() {

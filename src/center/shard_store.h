@@ -11,24 +11,17 @@
 #include "base/float_buffer.h"
 #include "base/grain_tree.h"
 #include "center/node_sums.h"
+#include "center/setup.h"
 #include "center/step_set.h"
 #include "optim/shard.h"
 
 namespace cohort {
 
-// When a gradient becomes an update.
-enum class Acceptance {
-  AtOnce,        // when it comes: an update for each
-  WhenComplete,  // when all grains of its step have come: one update for the step
-  OnCommit       // when somebody says which of the step's grains count
-};
-
 class ShardStore {
  public:
-  // The layout outlives this. `options` name the slice. With `scaleRate`, an update's learning rate is divided by the number of
+  // `options` name the slice. Weights are zero at first: see restore(). With `scaleRate`, an update's learning rate is divided by the number of
   // updates since the weights that its gradient was computed with, where that is more than one (Zhang et al. 2016).
-  ShardStore(const ParameterLayout& layout, const ShardOptions& options, Acceptance acceptance, bool scaleRate,
-             std::span<const float> firstWeights);
+  ShardStore(const ParameterLayout& layout, const ShardOptions& options, Acceptance acceptance, bool scaleRate);
 
   // Where a gradient is put together; give it to push, or back.
   FloatBuffer takeBuffer();

@@ -1,0 +1,472 @@
+#include "center/center.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "center/protocol.h"
+#include "center/setup_wire.h"
+
+namespace cohort {
+namespace {
+
+constexpr std::size_t kMostPeers = 10'000;
+constexpr std::size_t kMostAssemblies = 64;  // gradients on their way from one worker
+
+// A worker said what makes no sense.
+class Nonsense : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+void require(bool makesSense, const char* otherwise) {
+  if (!makesSense) throw Nonsense(otherwise);
+}
+
+// The stretch that a payload at an offset of the arena fills.
+ArenaRange rangeOf(std::uint64_t offset, const Payload& payload, const ArenaRange& slice) {
+  require(payload.size() > 0 && payload.size() % sizeof(float) == 0, "floats have four bytes each");
+  const std::size_t count = payload.size() / sizeof(float);
+  require(offset >= slice.begin && offset <= slice.end && count <= slice.end - offset,
+          "these floats are not this server's");
+  return {offset, offset + count};
+}
+
+Work fromWire(const wire::Work& work) {
+  return {work.step(), {work.first(), work.last()}};
+}
+
+void fill(wire::Work& message, const Work& work) {
+  message.set_step(work.step);
+  message.set_first(work.grains.first);
+  message.set_last(work.grains.last);
+}
+
+template <class Answer>
+void fillCommit(Answer& answer, const std::optional<Commit>& commit) {
+  if (!commit) return;
+  answer.set_commit_step(commit->step);
+  for (const GrainRange& grains : commit->grains) {
+    wire::Range& range = *answer.add_commit();
+    range.set_first(grains.first);
+    range.set_last(grains.last);
+  }
+}
+
+std::shared_ptr<const FloatBuffer> copyOf(std::span<const float> values) {
+  FloatBuffer copy(values.size());
+  std::ranges::copy(values, copy.data());
+  return std::make_shared<const FloatBuffer>(std::move(copy));
+}
+
+// As StepAgreement adds them: in the tree's order.
+LossSum treeSum(const GrainTree& tree, int node, const std::vector<std::optional<LossSum>>& grains) {
+  const GrainTree::Node& n = tree.node(node);
+  if (n.left < 0) return grains[static_cast<std::size_t>(n.grains.first)].value_or(LossSum{});
+  LossSum sum = treeSum(tree, n.left, grains);
+  return sum += treeSum(tree, n.right, grains);
+}
+
+}  // namespace
+
+void Center::opened(LinkId id, Link& link) {
+  peers_[id].link = &link;
+}
+
+bool Center::received(LinkId id, const Message& message) {
+  const auto found = peers_.find(id);
+  if (found == peers_.end()) return false;
+  std::string sentence;
+  try {
+    handle(id, found->second, message);
+    return true;
+  } catch (const Nonsense& nonsense) {
+    sentence = nonsense.what();
+  } catch (const UsageError& error) {
+    sentence = error.what();
+  } catch (const IoError& error) {
+    sentence = error.what();
+  }
+  wire::Envelope answer;
+  answer.mutable_refused()->set_sentence(sentence);
+  found->second.link->send(answer);
+  closed(id);
+  return false;
+}
+
+void Center::closed(LinkId id) {
+  const auto found = peers_.find(id);
+  if (found == peers_.end()) return;
+  Peer peer = std::move(found->second);
+  peers_.erase(found);
+  for (auto& [key, assembly] : peer.assemblies) store_->freeBuffer(std::move(assembly.floats));
+  if (opener_ == id) {
+    opener_.reset();
+    loading_.reset();
+    if (!isOpen_) store_.reset();
+    welcomeWaiting();
+  }
+  leave(peer);
+}
+
+void Center::leave(Peer& peer) {
+  if (!std::exchange(peer.isMember, false)) return;
+  if (chief_ == peer.member) {
+    chief_ = -1;
+    for (auto& [id, other] : peers_) {
+      if (other.isMember && (chief_ < 0 || other.member < chief_)) chief_ = other.member;
+    }
+    Peer* chief = memberCalled(chief_);
+    if (chief != nullptr) {
+      chief->untold += peer.untold;
+      if (hasEnded_) sendEnd(*chief);
+    }
+  }
+  carryOut(policy_->handle(Left{peer.member}));
+}
+
+void Center::halt() {
+  if (!policy_ || std::exchange(isHalted_, true)) return;
+  carryOut(policy_->handle(Halted{}));
+}
+
+void Center::handle(LinkId id, Peer& peer, const Message& message) {
+  using What = wire::Envelope::WhatCase;
+  const wire::Envelope& head = message.head;
+  require(peer.hasGreeted || head.what_case() == What::kHello, "the first word is a greeting");
+  switch (head.what_case()) {
+    case What::kHello:
+      return on(id, peer, head.hello());
+    case What::kSetup:
+      return on(id, peer, head.setup());
+    case What::kLoad:
+      return on(id, peer, head.load(), message.payload);
+    case What::kLoaded:
+      return on(id, peer, head.loaded());
+    case What::kEnter:
+      return on(peer, head.enter());
+    case What::kPush:
+      return on(peer, head.push(), message.payload);
+    case What::kPull:
+      return on(peer, head.pull());
+    case What::kFinished:
+      return on(peer, head.finished());
+    case What::kHalt:
+      requireMember(peer);
+      return halt();
+    case What::kSettled:
+      requireMember(peer);
+      require(hasEnded_ && peer.member == chief_, "only the chief ends a run");
+      isOver_ = true;
+      for (auto& [other, to] : peers_) {
+        wire::Envelope over;
+        over.mutable_over();
+        to.link->send(over);
+      }
+      return;
+    case What::kBye:
+      return leave(peer);
+    default:
+      throw Nonsense("that is no word of a worker");
+  }
+}
+
+// ---- coming
+
+void Center::on(LinkId id, Peer& peer, const wire::Hello& hello) {
+  require(!peer.hasGreeted, "it has greeted before");
+  require(hello.protocol() == kProtocol,
+          "this server speaks another version of the protocol; use the same version of cohort everywhere");
+  if (hello.server() != static_cast<std::uint32_t>(place_.index) ||
+      hello.servers() != static_cast<std::uint32_t>(place_.count)) {
+    throw UsageError(fmt::format("this is server {} of {}, not server {} of {}; name all servers in their order",
+                                 place_.index, place_.count, hello.server(), hello.servers()));
+  }
+  require(peers_.size() <= kMostPeers, "there are too many workers");
+  peer.hasGreeted = true;
+  peer.token = hello.token();
+  peer.name = hello.name().substr(0, 200);
+  // A worker that comes again: its broken connection may not be noticed yet.
+  std::vector<LinkId> old;
+  for (const auto& [other, known] : peers_) {
+    if (other != id && known.hasGreeted && known.token == peer.token) old.push_back(other);
+  }
+  for (const LinkId other : old) closed(other);
+  peer.member = nextMember_++;
+  if (isOpen_ || !leads()) {
+    welcome(id, peer);
+  } else {
+    welcomeWaiting();
+  }
+}
+
+void Center::welcome(LinkId id, Peer& peer) {
+  peer.isWelcome = true;
+  wire::Envelope answer;
+  wire::Welcome& words = *answer.mutable_welcome();
+  words.set_member(peer.member);
+  words.set_is_open(isOpen_);
+  if (isOpen_) words.set_config(setup_->config);
+  if (!isOpen_ && leads()) opener_ = id;
+  peer.link->send(answer);
+}
+
+// One of them opens the run; then all are welcome.
+void Center::welcomeWaiting() {
+  if (!leads()) return;
+  for (auto& [id, peer] : peers_) {
+    if (!peer.hasGreeted || peer.isWelcome) continue;
+    if (!isOpen_ && opener_) return;
+    welcome(id, peer);
+  }
+}
+
+void Center::on(LinkId id, Peer&, const wire::Setup& message) {
+  require(leads() ? opener_ == id && !isOpen_ : !isOpen_ || setup_->config == message.config(),
+          "the run is set up already");
+  require(!loading_ || loading_->by == id, "another worker sets the run up");
+  CenterSetup setup = cohort::fromWire(message);
+  ParameterLayout layout(setup.parameters);
+  ShardOptions options{.optimizer = setup.optimizer,
+                       .schedule = parseSchedule(setup.schedule, setup.epoch),
+                       .grains = setup.grains};
+  const ArenaRange slice = sliceOfServer(layout.size(), place_.index, place_.count);
+  options.begin = slice.begin;
+  options.end = slice.end;
+  auto store =
+      std::make_unique<ShardStore>(layout, options, acceptanceOf(setup.rule), setup.rule.scaleRate);
+  isOpen_ = false;
+  for (auto& [other, peer] : peers_) {
+    peer.assemblies.clear();
+    peer.pulls.clear();
+  }
+  layout_ = std::move(layout);
+  store_ = std::move(store);
+  store_->restore(setup.step, StepSet(setup.step));
+  setup_ = std::move(setup);
+  loading_ = Loading{.by = id, .arenas = {}};
+}
+
+std::span<float> Center::arenaCalled(std::string_view name) {
+  if (name == kWeights) return store_->weights();
+  for (const Shard::Slot& slot : store_->slots()) {
+    if (slot.name == name) return slot.values;
+  }
+  throw Nonsense("the run has no such slot");
+}
+
+void Center::on(LinkId id, Peer& peer, const wire::Load& load, const Payload& payload) {
+  require(loading_ && loading_->by == id, "nothing is to be loaded");
+  const ArenaRange range = rangeOf(load.offset(), payload, store_->slice());
+  const std::span<float> arena = arenaCalled(load.arena());
+  require(loading_->arenas[load.arena()].add(range), "these floats came before");
+  payload.copyTo(
+      std::as_writable_bytes(arena.subspan(range.begin - store_->slice().begin, range.size())));
+  const std::size_t all = store_->slice().size() * (1 + store_->slots().size());
+  std::size_t came = 0;
+  for (const auto& [name, coverage] : loading_->arenas) came += coverage.covered();
+  if (came < all) return;
+  loading_.reset();
+  isOpen_ = !leads();  // the leader waits for the others
+  wire::Envelope answer;
+  answer.mutable_opened();
+  peer.link->send(answer);
+}
+
+void Center::on(LinkId id, Peer&, const wire::Loaded&) {
+  require(leads() && opener_ == id && !isOpen_ && setup_ && !loading_, "nothing was loaded");
+  isOpen_ = true;
+  opener_.reset();
+  tree_ = std::make_unique<GrainTree>(setup_->grains);
+  policy_ = makePolicy(*setup_, {.done = setup_->step, .next = setup_->step, .open = {}});
+  welcomeWaiting();
+}
+
+void Center::requireOpen() const {
+  require(isOpen_, "the run is not open yet");
+}
+
+void Center::requireMember(const Peer& peer) const {
+  requireOpen();
+  require(leads() && peer.isMember, "only members of a run may say so, to its first server");
+}
+
+void Center::on(Peer& peer, const wire::Enter&) {
+  requireOpen();
+  require(leads() && !peer.isMember, "a worker enters once, at the first server");
+  peer.isMember = true;
+  if (chief_ < 0) chief_ = peer.member;
+  if (hasEnded_) return sendEnd(peer);
+  carryOut(policy_->handle(Joined{peer.member}));
+}
+
+// ---- gradients and weights
+
+void Center::on(Peer& peer, const wire::Push& push, const Payload& payload) {
+  requireOpen();
+  require(push.step() >= 0 && push.node() >= 0 && push.node() < 2 * setup_->grains - 1,
+          "a gradient belongs to a node of a step");
+  const ArenaRange slice = store_->slice();
+  const ArenaRange range = rangeOf(push.offset(), payload, slice);
+  const std::pair key{push.step(), push.node()};
+  auto found = peer.assemblies.find(key);
+  if (found == peer.assemblies.end()) {
+    require(peer.assemblies.size() < kMostAssemblies, "there are too many gradients on their way");
+    found = peer.assemblies.emplace(key, Assembly{.basis = push.basis(), .floats = store_->takeBuffer()}).first;
+  }
+  Assembly& assembly = found->second;
+  require(assembly.coverage.add(range), "these floats came before");
+  payload.copyTo(
+      std::as_writable_bytes(assembly.floats.span().subspan(range.begin - slice.begin, range.size())));
+  if (assembly.coverage.covered() < slice.size()) return;
+  FloatBuffer gradient = std::move(assembly.floats);
+  const ShardStore::Origin origin{.step = push.step(), .node = push.node(), .basis = assembly.basis};
+  peer.assemblies.erase(found);
+  store_->push(origin, std::move(gradient));
+  wire::Envelope answer;
+  answer.mutable_received()->set_step(push.step());
+  answer.mutable_received()->set_node(push.node());
+  peer.link->send(answer);
+  answerPulls();
+}
+
+void Center::on(Peer& peer, const wire::Pull& pull) {
+  requireOpen();
+  if (pull.has_commit_step() && store_->version() == pull.commit_step()) {
+    require(acceptanceOf(setup_->rule) == Acceptance::OnCommit, "nobody commits under this rule");
+    std::vector<GrainRange> grains;
+    for (const wire::Range& range : pull.commit()) {
+      require(range.first() >= 0 && range.first() < range.last() && range.last() <= setup_->grains,
+              "grains are those of the step");
+      grains.push_back({range.first(), range.last()});
+    }
+    require(!grains.empty() && store_->commit(pull.commit_step(), grains), "these gradients have not come");
+    answerPulls();
+  }
+  arenaCalled(pull.arena());
+  const WaitingPull wanted{.arena = pull.arena(), .version = pull.version(), .ticket = pull.ticket()};
+  if (store_->version() >= wanted.version) return answer(peer, wanted);
+  require(peer.pulls.size() < kMostAssemblies, "it waits for too much");
+  peer.pulls.push_back(wanted);
+}
+
+void Center::answerPulls() {
+  for (auto& [id, peer] : peers_) {
+    for (const WaitingPull& pull : peer.pulls) {
+      if (store_->version() >= pull.version) answer(peer, pull);
+    }
+    std::erase_if(peer.pulls, [&](const WaitingPull& pull) { return store_->version() >= pull.version; });
+  }
+}
+
+void Center::answer(Peer& peer, const WaitingPull& pull) {
+  const std::shared_ptr<const FloatBuffer> values =
+      pull.arena == kWeights ? store_->snapshot() : copyOf(arenaCalled(pull.arena));
+  for (std::size_t at = 0; at < values->size(); at += kFrameFloats) {
+    wire::Envelope answer;
+    wire::Floats& floats = *answer.mutable_floats();
+    floats.set_ticket(pull.ticket);
+    floats.set_version(store_->version());
+    floats.set_offset(store_->slice().begin + at);
+    peer.link->send(answer, values->span().subspan(at, std::min(kFrameFloats, values->size() - at)), values);
+  }
+}
+
+// ---- leading
+
+void Center::on(Peer& peer, const wire::Finished& finished) {
+  requireMember(peer);
+  const Work work = fromWire(finished.work());
+  require(work.grains.first >= 0 && work.grains.first < work.grains.last &&
+              work.grains.last <= setup_->grains && finished.losses_size() == work.grains.count(),
+          "work has a loss for each grain");
+  const std::vector<Decision> decisions = policy_->handle(cohort::Finished{peer.member, work});
+  const bool isDropped =
+      std::ranges::any_of(decisions, [](const Decision& d) { return std::holds_alternative<Drop>(d); });
+  if (!isDropped) addLosses(work, finished);
+  carryOut(decisions);
+}
+
+// When all grains of a step have a loss, its sum is told to everybody.
+void Center::addLosses(const Work& work, const wire::Finished& finished) {
+  auto& grains = losses_[work.step];
+  grains.resize(static_cast<std::size_t>(setup_->grains));
+  for (int i = 0; i < work.grains.count(); ++i)
+    grains[static_cast<std::size_t>(work.grains.first + i)] = cohort::fromWire(finished.losses(i));
+  const bool isAll = std::ranges::all_of(grains, [](const auto& loss) { return loss.has_value(); });
+  if (isAll) {
+    tellLosses(work.step);
+  }
+}
+
+void Center::tellLosses(Step step) {
+  const auto found = losses_.find(step);
+  if (found == losses_.end()) return;
+  const LossSum sum = treeSum(*tree_, 0, found->second);
+  losses_.erase(found);
+  for (auto& [id, peer] : peers_) peer.untold += sum;
+}
+
+void Center::carryOut(const std::vector<Decision>& decisions) {
+  for (const Decision& decision : decisions) {
+    std::visit([this](const auto& what) { on(what); }, decision);
+  }
+}
+
+Center::Peer* Center::memberCalled(MemberId member) {
+  for (auto& [id, peer] : peers_) {
+    if (peer.isMember && peer.member == member) return &peer;
+  }
+  return nullptr;
+}
+
+wire::State Center::stateFor(Peer& peer) {
+  wire::State state;
+  state.set_is_chief(peer.member == chief_);
+  state.set_done(policy_->progress().done);
+  *state.mutable_loss() = toWire(std::exchange(peer.untold, {}));
+  state.set_members(static_cast<int>(
+      std::ranges::count_if(peers_, [](const auto& entry) { return entry.second.isMember; })));
+  state.set_dropped(dropped_);
+  return state;
+}
+
+void Center::on(const cohort::Assign& assign) {
+  Peer* peer = memberCalled(assign.member);
+  COHORT_CHECK(peer != nullptr, "work is given to members");
+  wire::Envelope message;
+  wire::Assign& words = *message.mutable_assign();
+  fill(*words.mutable_work(), assign.work);
+  words.set_version(assign.version);
+  fillCommit(words, lastCommit_);
+  *words.mutable_state() = stateFor(*peer);
+  peer->link->send(message);
+}
+
+void Center::on(const Commit& commit) {
+  tellLosses(commit.step);
+  if (acceptanceOf(setup_->rule) != Acceptance::OnCommit) return;
+  lastCommit_ = commit;
+  COHORT_CHECK(store_->commit(commit.step, commit.grains), "what is finished has come");
+  answerPulls();
+}
+
+void Center::on(const cohort::End&) {
+  hasEnded_ = true;
+  for (auto& [id, peer] : peers_) {
+    if (peer.isMember) sendEnd(peer);
+  }
+}
+
+void Center::sendEnd(Peer& peer) {
+  wire::Envelope message;
+  wire::End& words = *message.mutable_end();
+  words.set_is_halted(isHalted_);
+  fillCommit(words, lastCommit_);
+  *words.mutable_state() = stateFor(peer);
+  peer.link->send(message);
+}
+
+}  // namespace cohort

@@ -1,0 +1,126 @@
+// One server of a center: what it does with each message. The first server also leads: it knows the members, gives out work by the
+// run's policy and names the chief, the member that evaluates and keeps checkpoints.
+//
+// Everything that comes from a worker is untrusted: what makes no sense costs its sender the connection, and changes nothing.
+// Used by one thread; no clock, no socket. Private to center.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "center/coverage.h"
+#include "center/link.h"
+#include "center/setup.h"
+#include "center/shard_store.h"
+
+namespace cohort {
+
+using LinkId = std::uint64_t;
+
+class Center {
+ public:
+  struct Place {
+    int index = 0;
+    int count = 1;
+  };
+  explicit Center(const Place& place) : place_(place) {}
+
+  // The link outlives its closing.
+  void opened(LinkId id, Link& link);
+  // False: the sender was refused, and its link is to be closed.
+  bool received(LinkId id, const Message& message);
+  void closed(LinkId id);
+  // The run shall end when what is begun is finished.
+  void halt();
+
+  // The run is over, with its last duties.
+  bool isOver() const { return isOver_; }
+
+ private:
+  // A gradient on its way.
+  struct Assembly {
+    Step basis = 0;
+    FloatBuffer floats;
+    Coverage coverage;
+  };
+  struct WaitingPull {
+    std::string arena;
+    Step version = 0;
+    std::uint64_t ticket = 0;
+  };
+  struct Peer {
+    Link* link = nullptr;
+    bool hasGreeted = false;
+    bool isWelcome = false;
+    bool isMember = false;  // has entered
+    std::uint64_t token = 0;
+    std::string name;
+    MemberId member = -1;
+    std::map<std::pair<Step, int>, Assembly> assemblies;  // by step and node
+    std::vector<WaitingPull> pulls;
+    LossSum untold;  // losses since the last word to it
+  };
+  struct Loading {
+    LinkId by = 0;
+    std::map<std::string, Coverage, std::less<>> arenas;
+  };
+
+  bool leads() const { return place_.index == 0; }
+  void handle(LinkId id, Peer& peer, const Message& message);
+  void on(LinkId id, Peer& peer, const wire::Hello& hello);
+  void on(LinkId id, Peer& peer, const wire::Setup& setup);
+  void on(LinkId id, Peer& peer, const wire::Load& load, const Payload& payload);
+  void on(LinkId id, Peer& peer, const wire::Loaded&);
+  void on(Peer& peer, const wire::Enter&);
+  void on(Peer& peer, const wire::Push& push, const Payload& payload);
+  void on(Peer& peer, const wire::Pull& pull);
+  void on(Peer& peer, const wire::Finished& finished);
+
+  void welcome(LinkId id, Peer& peer);
+  void welcomeWaiting();
+  void requireOpen() const;
+  void requireMember(const Peer& peer) const;
+  void leave(Peer& peer);
+  void addLosses(const Work& work, const wire::Finished& finished);
+  void tellLosses(Step step);
+  void carryOut(const std::vector<Decision>& decisions);
+  void on(const cohort::Assign& assign);
+  void on(const Commit& commit);
+  void on(const Drop&) { ++dropped_; }
+  void on(const cohort::End&);
+  void sendEnd(Peer& peer);
+  wire::State stateFor(Peer& peer);
+  Peer* memberCalled(MemberId member);
+  void answerPulls();
+  void answer(Peer& peer, const WaitingPull& pull);
+  std::span<float> arenaCalled(std::string_view name);
+
+  Place place_;
+  std::map<LinkId, Peer> peers_;
+
+  // Of a run that is open, or being opened.
+  std::optional<CenterSetup> setup_;
+  ParameterLayout layout_;
+  std::unique_ptr<ShardStore> store_;
+  std::optional<Loading> loading_;
+  bool isOpen_ = false;
+
+  // Of the leader.
+  std::optional<LinkId> opener_;
+  std::unique_ptr<CenterPolicy> policy_;
+  std::unique_ptr<GrainTree> tree_;
+  MemberId nextMember_ = 0;
+  MemberId chief_ = -1;
+  std::map<Step, std::vector<std::optional<LossSum>>> losses_;  // of steps that several share, by grain
+  std::optional<Commit> lastCommit_;
+  std::int64_t dropped_ = 0;
+  bool isHalted_ = false;
+  bool hasEnded_ = false;
+  bool isOver_ = false;
+};
+
+}  // namespace cohort

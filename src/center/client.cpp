@@ -1,0 +1,505 @@
+#include "center/client.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "center/coverage.h"
+#include "center/link.h"
+#include "center/protocol.h"
+#include "center/setup_wire.h"
+
+namespace cohort {
+namespace {
+
+constexpr std::chrono::milliseconds kFirstBackOff{50};
+constexpr std::chrono::milliseconds kLongestBackOff{2000};
+constexpr double kGreetingSeconds = 10;
+
+std::uint64_t newToken() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
+}
+
+Work workOf(const wire::Work& work) {
+  return {work.step(), {work.first(), work.last()}};
+}
+
+CenterClient::RunState stateOf(const wire::State& state) {
+  return {.isChief = state.is_chief(),
+          .done = state.done(),
+          .loss = fromWire(state.loss()),
+          .members = state.members(),
+          .dropped = state.dropped()};
+}
+
+}  // namespace
+
+class CenterClient::Impl {
+ public:
+  Impl(std::unique_ptr<Connector> servers, const Options& options)
+      : connector_(std::move(servers)), options_(options), token_(newToken()) {
+    for (int i = 0; i < connector_->servers(); ++i) servers_.push_back(std::make_unique<Server>(*this, i));
+  }
+  ~Impl() {
+    for (const auto& server : servers_) {
+      if (!server->link) continue;
+      wire::Envelope bye;
+      bye.mutable_bye();
+      server->link->send(bye);
+      server->link->close();
+    }
+  }
+
+  Welcome join();
+  void open(const CenterSetup& setup, const std::vector<Arena>& state);
+  void enter(const CenterSetup& setup, std::span<float> weights);
+  Order next();
+  void push(int node, const ArenaRange& range, std::span<const float> sums);
+  void finish(std::span<const LossSum> losses);
+  void fetch(const std::string& arena, std::span<float> values);
+  void say(const wire::Envelope& envelope) { servers_.front()->link->send(envelope); }
+  Traffic traffic() const { return {.sent = sent_, .received = received_}; }
+
+ private:
+  // Floats that were asked for.
+  struct Pull {
+    std::uint64_t ticket = 0;
+    wire::Envelope request{};
+    std::span<float> values;
+    Coverage coverage;
+    Step version = 0;
+    bool isDone = false;
+  };
+
+  struct Server : LinkListener {
+    Server(Impl& owner, int number) : impl(owner), index(number) {}
+    void received(Message message) override { impl.received(*this, message); }
+    void closed(const std::string& why) override { impl.closed(*this, why); }
+
+    Impl& impl;
+    int index;
+    std::unique_ptr<Link> link;
+    // Under the mutex.
+    bool isLost = true;
+    std::string why;
+    std::optional<Welcome> welcome;
+    bool isOpened = false;
+    Step version = 0;  // of the weights that this worker has
+    int unconfirmed = 0;  // nodes of the present work whose gradient it has not confirmed
+    std::optional<Pull> pull;
+  };
+
+  // A part of a gradient of the present work.
+  struct Pushed {
+    int node = 0;
+    ArenaRange range;
+    std::span<const float> sums;
+  };
+
+  void received(Server& server, const Message& message);
+  void closed(Server& server, const std::string& why);
+  void receivedFloats(Server& server, const wire::Floats& floats, const Payload& payload);
+
+  template <class Condition>
+  void wait(Condition&& condition);
+  void recover(std::unique_lock<std::mutex>& lock);
+  void greet(Server& server, std::unique_lock<std::mutex>& lock);
+  void requireWanted() const;
+  void send(Server& server, const Pushed& pushed);
+  void ask(Server& server, const std::string& arena, Step version, std::span<float> values,
+           wire::Envelope request);
+  ArenaRange sliceOf(const Server& server) const {
+    return sliceOfServer(arenaSize_, server.index, connector_->servers());
+  }
+  bool isConfirmed(const Server& server) const { return isAbandoned_ || server.unconfirmed <= 0; }
+  void expectConfirmations(Server& server) const {
+    server.unconfirmed = static_cast<int>(tree_->cover(work_->grains).size());
+  }
+  bool hasPulled() const {
+    return std::ranges::all_of(servers_, [](const auto& s) { return !s->pull || s->pull->isDone; });
+  }
+
+  std::unique_ptr<Connector> connector_;
+  Options options_;
+  std::uint64_t token_;
+  std::vector<std::unique_ptr<Server>> servers_;
+  std::size_t arenaSize_ = 0;
+  Acceptance acceptance_ = Acceptance::AtOnce;
+  std::optional<GrainTree> tree_;
+  std::span<float> weights_;
+  bool hasEntered_ = false;
+  std::uint64_t lastTicket_ = 0;
+  std::atomic<std::uint64_t> sent_ = 0;
+  std::atomic<std::uint64_t> received_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string refusal_;
+  std::deque<wire::Envelope> orders_;
+  std::optional<Work> work_;     // the present one
+  std::vector<Pushed> pushed_;   // of it
+  bool isAbandoned_ = false;     // it is another's now
+};
+
+// ---- hearing
+
+void CenterClient::Impl::received(Server& server, const Message& message) {
+  using What = wire::Envelope::WhatCase;
+  const wire::Envelope& head = message.head;
+  const std::lock_guard lock(mutex_);
+  switch (head.what_case()) {
+    case What::kWelcome:
+      server.welcome = Welcome{.member = head.welcome().member(),
+                               .isOpen = head.welcome().is_open(),
+                               .config = head.welcome().config()};
+      break;
+    case What::kOpened:
+      server.isOpened = true;
+      break;
+    case What::kReceived:
+      --server.unconfirmed;
+      break;
+    case What::kFloats:
+      receivedFloats(server, head.floats(), message.payload);
+      break;
+    case What::kAssign:
+    case What::kEnd:
+    case What::kOver:
+      orders_.push_back(head);
+      break;
+    case What::kRefused:
+      refusal_ = fmt::format("{} refuses this worker: {}", connector_->nameOf(server.index),
+                             head.refused().sentence());
+      break;
+    default:
+      break;
+  }
+  changed_.notify_all();
+}
+
+void CenterClient::Impl::receivedFloats(Server& server, const wire::Floats& floats, const Payload& payload) {
+  if (!server.pull || server.pull->ticket != floats.ticket()) return;
+  Pull& pull = *server.pull;
+  const ArenaRange slice = sliceOf(server);
+  const std::size_t count = payload.size() / sizeof(float);
+  const bool fits = payload.size() % sizeof(float) == 0 && floats.offset() >= slice.begin &&
+                    floats.offset() <= slice.end && count <= slice.end - floats.offset();
+  if (!fits || !pull.coverage.add({floats.offset(), floats.offset() + count})) {
+    refusal_ = fmt::format("{} sends floats that were not asked for", connector_->nameOf(server.index));
+    return;
+  }
+  payload.copyTo(std::as_writable_bytes(pull.values.subspan(floats.offset(), count)));
+  received_ += payload.size();
+  pull.version = floats.version();
+  pull.isDone = pull.coverage.covered() == slice.size();
+  if (pull.isDone && pull.values.data() == weights_.data()) server.version = pull.version;
+}
+
+void CenterClient::Impl::closed(Server& server, const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  server.isLost = true;
+  server.why = why;
+  changed_.notify_all();
+}
+
+// ---- waiting
+
+void CenterClient::Impl::requireWanted() const {
+  if (!refusal_.empty()) throw UsageError(refusal_);
+}
+
+// Recovers lost servers meanwhile.
+template <class Condition>
+void CenterClient::Impl::wait(Condition&& condition) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    requireWanted();
+    if (condition()) return;
+    if (std::ranges::any_of(servers_, [](const auto& server) { return server->isLost; })) {
+      recover(lock);
+      continue;
+    }
+    changed_.wait(lock);
+  }
+}
+
+void CenterClient::Impl::greet(Server& server, std::unique_lock<std::mutex>& lock) {
+  server.welcome.reset();
+  server.isLost = false;
+  server.unconfirmed = 0;
+  lock.unlock();
+  server.link.reset();
+  server.link = connector_->connect(server.index, server);
+  wire::Envelope envelope;
+  wire::Hello& hello = *envelope.mutable_hello();
+  hello.set_protocol(kProtocol);
+  hello.set_server(static_cast<std::uint32_t>(server.index));
+  hello.set_servers(static_cast<std::uint32_t>(connector_->servers()));
+  hello.set_token(token_);
+  hello.set_name(options_.name);
+  server.link->send(envelope);
+  lock.lock();
+}
+
+void CenterClient::Impl::recover(std::unique_lock<std::mutex>& lock) {
+  const Clock::time_point start = Clock::now();
+  std::chrono::milliseconds backOff{0};
+  for (const auto& server : servers_) {
+    if (!server->isLost) continue;
+    while (server->isLost) {
+      requireWanted();
+      if (secondsSince(start) > options_.recoveryWait) {
+        throw PeerError(fmt::format("{} did not come back within {:g} s (--recovery-wait): {}",
+                                    connector_->nameOf(server->index), options_.recoveryWait, server->why));
+      }
+      lock.unlock();
+      std::this_thread::sleep_for(backOff);
+      lock.lock();
+      backOff = std::clamp(2 * backOff, kFirstBackOff, kLongestBackOff);
+      greet(*server, lock);
+      changed_.wait_for(lock, std::chrono::duration<double>(kGreetingSeconds),
+                        [&] { return server->welcome || server->isLost || !refusal_.empty(); });
+      if (!server->welcome) server->isLost = true;
+    }
+    if (!hasEntered_) continue;
+    if (!server->welcome->isOpen) {
+      throw PeerError(fmt::format("{} came back without its weights; start the run again from its checkpoint",
+                                  connector_->nameOf(server->index)));
+    }
+    if (server->index == 0) {
+      // Its work was given to others.
+      orders_.clear();
+      pushed_.clear();
+      isAbandoned_ = work_.has_value();
+      wire::Envelope enter;
+      enter.mutable_enter();
+      server->link->send(enter);
+    }
+    if (work_ && !isAbandoned_) expectConfirmations(*server);
+    for (const Pushed& pushed : pushed_) send(*server, pushed);
+    if (server->pull && !server->pull->isDone) {
+      server->pull->coverage = {};
+      server->link->send(server->pull->request);
+    }
+  }
+}
+
+// ---- coming
+
+CenterClient::Welcome CenterClient::Impl::join() {
+  wait([&] {
+    return std::ranges::all_of(servers_, [](const auto& server) { return server->welcome.has_value(); });
+  });
+  const std::lock_guard lock(mutex_);
+  return *servers_.front()->welcome;
+}
+
+void CenterClient::Impl::open(const CenterSetup& setup, const std::vector<Arena>& state) {
+  arenaSize_ = state.front().values.size();
+  wire::Envelope envelope;
+  *envelope.mutable_setup() = toWire(setup);
+  for (const auto& server : servers_) {
+    server->link->send(envelope);
+    const ArenaRange slice = sliceOf(*server);
+    for (const Arena& arena : state) {
+      for (std::size_t at = slice.begin; at < slice.end; at += kFrameFloats) {
+        wire::Envelope part;
+        part.mutable_load()->set_arena(arena.name);
+        part.mutable_load()->set_offset(at);
+        server->link->send(part, arena.values.subspan(at, std::min(kFrameFloats, slice.end - at)));
+      }
+    }
+  }
+  wait([&] {
+    return std::ranges::all_of(servers_, [](const auto& server) { return server->isOpened; });
+  });
+  wire::Envelope loaded;
+  loaded.mutable_loaded();
+  say(loaded);
+}
+
+void CenterClient::Impl::enter(const CenterSetup& setup, std::span<float> weights) {
+  arenaSize_ = weights.size();
+  weights_ = weights;
+  acceptance_ = acceptanceOf(setup.rule);
+  tree_.emplace(setup.grains);
+  hasEntered_ = true;
+  wire::Envelope enter;
+  enter.mutable_enter();
+  say(enter);
+}
+
+// ---- working
+
+CenterClient::Order CenterClient::Impl::next() {
+  wire::Envelope head;
+  wait([&] {
+    return !orders_.empty() && hasPulled() &&
+           std::ranges::all_of(servers_, [&](const auto& server) { return isConfirmed(*server); });
+  });
+  {
+    const std::lock_guard lock(mutex_);
+    head = orders_.front();
+    orders_.pop_front();
+    work_.reset();
+    pushed_.clear();
+    isAbandoned_ = false;
+  }
+  if (head.has_over()) return {.kind = Order::Kind::Over, .work = {}, .state = {}};
+  const auto pullIfOlder = [&](Step version, const auto& words) {
+    std::vector<Server*> asked;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& server : servers_) {
+        const bool isFresh = server->pull && server->pull->isDone && server->version >= version;
+        if (!isFresh) asked.push_back(server.get());
+      }
+    }
+    for (Server* server : asked) {
+      wire::Envelope request;
+      if (words.has_commit_step()) {
+        request.mutable_pull()->set_commit_step(words.commit_step());
+        *request.mutable_pull()->mutable_commit() = words.commit();
+      }
+      ask(*server, std::string(kWeights), version, weights_, std::move(request));
+    }
+    wait([&] { return hasPulled(); });
+    const std::lock_guard lock(mutex_);
+    for (const auto& server : servers_) server->pull.reset();
+  };
+  if (head.has_end()) {
+    pullIfOlder(0, head.end());
+    return {.kind = Order::Kind::End,
+            .work = {},
+            .isHalted = head.end().is_halted(),
+            .state = stateOf(head.end().state())};
+  }
+  const wire::Assign& assign = head.assign();
+  pullIfOlder(assign.version(), assign);
+  const std::lock_guard lock(mutex_);
+  work_ = workOf(assign.work());
+  for (const auto& server : servers_) expectConfirmations(*server);
+  return {.kind = Order::Kind::Compute, .work = *work_, .state = stateOf(assign.state())};
+}
+
+void CenterClient::Impl::ask(Server& server, const std::string& arena, Step version, std::span<float> values,
+                             wire::Envelope request) {
+  wire::Pull& words = *request.mutable_pull();
+  words.set_arena(arena);
+  words.set_version(version);
+  const std::lock_guard lock(mutex_);
+  words.set_ticket(++lastTicket_);
+  server.pull = Pull{.ticket = lastTicket_, .request = request, .values = values};
+  if (!server.isLost) server.link->send(request);
+}
+
+void CenterClient::Impl::send(Server& server, const Pushed& pushed) {
+  const ArenaRange slice = sliceOf(server);
+  const std::size_t begin = std::max(slice.begin, pushed.range.begin);
+  const std::size_t end = std::min(slice.end, pushed.range.end);
+  for (std::size_t at = begin; at < end; at += kFrameFloats) {
+    wire::Envelope envelope;
+    wire::Push& push = *envelope.mutable_push();
+    push.set_step(work_->step);
+    push.set_node(pushed.node);
+    push.set_basis(server.version);
+    push.set_offset(at);
+    const std::size_t count = std::min(kFrameFloats, end - at);
+    server.link->send(envelope, pushed.sums.subspan(at, count));
+    sent_ += count * sizeof(float);
+  }
+}
+
+void CenterClient::Impl::push(int node, const ArenaRange& range, std::span<const float> sums) {
+  const std::lock_guard lock(mutex_);
+  if (isAbandoned_) return;
+  pushed_.push_back({node, range, sums});
+  for (const auto& server : servers_) {
+    if (!server->isLost) send(*server, pushed_.back());
+  }
+}
+
+void CenterClient::Impl::finish(std::span<const LossSum> losses) {
+  wire::Envelope envelope;
+  wire::Finished& finished = *envelope.mutable_finished();
+  {
+    const std::lock_guard lock(mutex_);
+    if (isAbandoned_) return;
+    finished.mutable_work()->set_step(work_->step);
+    finished.mutable_work()->set_first(work_->grains.first);
+    finished.mutable_work()->set_last(work_->grains.last);
+  }
+  for (const LossSum& loss : losses) *finished.add_losses() = toWire(loss);
+  // Where the weights to come do not depend on what others decide, they are asked for at once.
+  if (acceptance_ != Acceptance::OnCommit) {
+    const Step version = acceptance_ == Acceptance::WhenComplete ? work_->step + 1 : 0;
+    for (const auto& server : servers_) ask(*server, std::string(kWeights), version, weights_, {});
+  }
+  // The first server has what was sent to it before this.
+  wait([&] {
+    return std::all_of(servers_.begin() + 1, servers_.end(),
+                       [&](const auto& server) { return isConfirmed(*server); });
+  });
+  const std::lock_guard lock(mutex_);
+  if (!isAbandoned_) say(envelope);
+}
+
+void CenterClient::Impl::fetch(const std::string& arena, std::span<float> values) {
+  for (const auto& server : servers_) ask(*server, arena, 0, values, {});
+  wait([&] { return hasPulled(); });
+  const std::lock_guard lock(mutex_);
+  for (const auto& server : servers_) server->pull.reset();
+}
+
+// ---- the public face
+
+CenterClient::CenterClient(std::unique_ptr<Connector> servers, const Options& options)
+    : impl_(std::make_unique<Impl>(std::move(servers), options)) {}
+CenterClient::~CenterClient() = default;
+
+CenterClient::Welcome CenterClient::join() {
+  return impl_->join();
+}
+void CenterClient::open(const CenterSetup& setup, const std::vector<Arena>& state) {
+  impl_->open(setup, state);
+}
+void CenterClient::enter(const CenterSetup& setup, std::span<float> weights) {
+  impl_->enter(setup, weights);
+}
+CenterClient::Order CenterClient::next() {
+  return impl_->next();
+}
+void CenterClient::push(int node, const ArenaRange& range, std::span<const float> sums) {
+  impl_->push(node, range, sums);
+}
+void CenterClient::finish(std::span<const LossSum> losses) {
+  impl_->finish(losses);
+}
+void CenterClient::fetch(const std::string& arena, std::span<float> values) {
+  impl_->fetch(arena, values);
+}
+void CenterClient::halt() {
+  wire::Envelope envelope;
+  envelope.mutable_halt();
+  impl_->say(envelope);
+}
+void CenterClient::settle() {
+  wire::Envelope envelope;
+  envelope.mutable_settled();
+  impl_->say(envelope);
+}
+CenterClient::Traffic CenterClient::traffic() const {
+  return impl_->traffic();
+}
+
+}  // namespace cohort

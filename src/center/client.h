@@ -1,0 +1,103 @@
+// A worker's side of a center: joins, is given work, sends gradients, gets weights.
+//
+// One thread uses it; push() may be called by all lanes at once. Where a server is lost, whoever waits tries to reach it again
+// until the time for that is over; where that was the first server, the present work is another's by then.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/trainable.h"
+#include "center/credentials.h"
+#include "center/setup.h"
+
+namespace cohort {
+
+class CenterServer;
+class Connector;
+
+// Servers by their addresses, in their order.
+std::unique_ptr<Connector> connectorTo(const std::vector<std::string>& addresses,
+                                       const std::optional<Credentials>& credentials);
+// Servers of this process, in their order; they outlive it.
+std::unique_ptr<Connector> connectorTo(const std::vector<CenterServer*>& servers);
+
+class CenterClient {
+ public:
+  struct Options {
+    double recoveryWait = 60;  // seconds that a server may be away
+    std::string name = {};     // for people
+  };
+  CenterClient(std::unique_ptr<Connector> servers, const Options& options);
+  ~CenterClient();
+  CenterClient(const CenterClient&) = delete;
+  CenterClient& operator=(const CenterClient&) = delete;
+
+  struct Welcome {
+    int member = 0;
+    bool isOpen = false;  // otherwise this worker opens the run
+    std::string config;
+  };
+  // Waits until the run is open, or this worker is to open it. UsageError where a server does not want it, PeerError where one
+  // does not answer.
+  Welcome join();
+
+  struct Arena {
+    std::string name;  // "weights", or a slot's
+    std::span<const float> values;
+  };
+  // Brings a run into being: the weights and all slots.
+  void open(const CenterSetup& setup, const std::vector<Arena>& state);
+
+  // Ready to compute, with these weights from now on: next() fills them.
+  void enter(const CenterSetup& setup, std::span<float> weights);
+
+  // What this worker knows of the whole run.
+  struct RunState {
+    bool isChief = false;
+    Step done = 0;  // steps
+    LossSum loss;   // of the steps since the last order
+    int members = 0;
+    std::int64_t dropped = 0;
+  };
+  struct Order {
+    enum class Kind {
+      Compute,
+      End,  // no more work: the chief has its last duties, and says settle() after them; others ask for the next order
+      Over  // the run is over
+    };
+    Kind kind = Kind::Compute;
+    Work work;
+    bool isHalted = false;  // End: before its target
+    RunState state;
+  };
+  // Waits. On return the weights are those to compute with. PeerError where a server does not come back.
+  Order next();
+
+  // The sums of a tree node of the present work over these floats; `sums` is an arena, and stays as it is until the next order.
+  void push(int node, const ArenaRange& range, std::span<const float> sums);
+  // All was pushed; with a loss for each grain.
+  void finish(std::span<const LossSum> losses);
+
+  // A slot (or the weights) as they are now, from all servers.
+  void fetch(const std::string& arena, std::span<float> values);
+  void halt();
+  void settle();
+
+  // Floats that were sent and received, in bytes.
+  struct Traffic {
+    std::uint64_t sent = 0;
+    std::uint64_t received = 0;
+  };
+  Traffic traffic() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cohort
