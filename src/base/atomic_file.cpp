@@ -28,21 +28,21 @@ fs::path temporaryName(const fs::path& path) {
   return name;
 }
 
-Descriptor createNew(const fs::path& path) {
+Descriptor createNew(const fs::path& path, mode_t mode) {
   Descriptor created;
   do {
-    created = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    created = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   } while (!created && errno == EINTR);
   return created;
 }
 
 }  // namespace
 
-AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
+AtomicFile::AtomicFile(fs::path path, mode_t mode) : path_(std::move(path)) {
   // A killed process of the same number may have left a file of this name: take the next one.
   do {
     temporary_ = temporaryName(path_);
-    descriptor_ = createNew(temporary_);
+    descriptor_ = createNew(temporary_, mode);
   } while (!descriptor_ && errno == EEXIST);
   if (!descriptor_) throwFileError("create", temporary_, errno);
 }
@@ -94,6 +94,10 @@ void AtomicFile::syncDirectory() const {
 std::string readWholeFile(const fs::path& path, std::size_t most) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) throwFileError("open", path, errno);
+  return readWholeFile(file, path, most);
+}
+
+std::string readWholeFile(const Descriptor& file, const fs::path& path, std::size_t most) {
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) throwFileError("read", path, errno);
   // The size is a first guess (files under /proc say 0): the end is where a read gives nothing.

@@ -14,6 +14,8 @@
 #include <string>
 #include <string_view>
 
+#include <sys/types.h>
+
 #include "base/descriptor.h"
 
 namespace cohort {
@@ -24,8 +26,8 @@ inline constexpr std::string_view kTemporaryMark = ".tmp-";
 // All failures are IoErrors that name the file and the system's reason.
 class AtomicFile {
  public:
-  // Creates the temporary file; the folder must exist.
-  explicit AtomicFile(std::filesystem::path path);
+  // Creates the temporary file; the folder must exist. `mode` (less the umask) is the file's from the beginning.
+  explicit AtomicFile(std::filesystem::path path, mode_t mode = 0666);
   // Without a commit, the temporary file is removed and the target stays as it was.
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -54,6 +56,8 @@ class AtomicFile {
 // Or its first `most` bytes. Pipes and files that do not tell their size are read to their end.
 std::string readWholeFile(const std::filesystem::path& path,
                           std::size_t most = std::numeric_limits<std::size_t>::max());
+// The same of a file that is open, from where its next read begins; `path` is what errors name.
+std::string readWholeFile(const Descriptor& file, const std::filesystem::path& path, std::size_t most);
 // Replaces the file atomically.
 void writeWholeFile(const std::filesystem::path& path, std::string_view text);
 

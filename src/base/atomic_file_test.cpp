@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/test_directory.h"
@@ -62,6 +63,18 @@ TEST(AtomicFile, WritesInTheTargetsFolderUnderAMarkedName) {
   const auto names = filesIn(directory.path());
   ASSERT_EQ(names.size(), 1u);
   EXPECT_TRUE(names[0].starts_with(std::string("a").append(kTemporaryMark))) << names[0];
+}
+
+TEST(AtomicFile, HasItsModeBeforeItsFirstByte) {
+  const TestDirectory directory;
+  writeWholeFile(directory / "a", "open to all");
+  fs::permissions(directory / "a", fs::perms{0644});
+  const mode_t before = ::umask(0);
+  AtomicFile file(directory / "a", 0600);
+  ::umask(before);
+  EXPECT_EQ(fs::status(file.temporary()).permissions(), fs::perms{0600});
+  file.commit();
+  EXPECT_EQ(fs::status(directory / "a").permissions(), fs::perms{0600});
 }
 
 TEST(AtomicFile, CommitReplacesAnOlderFile) {

@@ -8,6 +8,7 @@
 #include "base/atomic_file.h"
 #include "base/record_file.h"
 #include "base/test_directory.h"
+#include "center/credentials.h"
 #include "data/cifar.h"
 #include "data/image_codec.h"
 #include "data/image_folder.h"
@@ -261,6 +262,15 @@ void addArchives(const Seeds& seeds) {
             tarMember("x", "20 path=a/longer.bin\n", 'x') + tarMember("n", "x") + tarEnd());
 }
 
+void addCredentials(const Seeds& seeds) {
+  const Credentials one = makeCredentials("a");
+  const Credentials other = makeCredentials("a");
+  seeds.add("credentials", "whole", one.authority + one.certificate + one.key);
+  seeds.add("credentials", "other-key", one.authority + one.certificate + other.key);
+  seeds.add("credentials", "other-authority", other.authority + one.certificate + one.key);
+  seeds.add("credentials", "no-key", one.authority + one.certificate);
+}
+
 void makeSeeds(const fs::path& folder) {
   const Seeds seeds(folder);
   addIdx(seeds);
@@ -275,6 +285,7 @@ void makeSeeds(const fs::path& folder) {
   addConfigurations(seeds);
   addStudies(seeds);
   addArchives(seeds);
+  addCredentials(seeds);
 }
 
 }  // namespace
