@@ -2,6 +2,7 @@
 // fastest wait for the slowest (Ho et al. 2013: stale synchronous parallel).
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "center/policy.h"
 #include "center/work_ledger.h"

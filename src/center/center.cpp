@@ -160,10 +160,8 @@ void Center::handle(LinkId id, Peer& peer, const Message& message) {
       requireMember(peer);
       require(hasEnded_ && peer.member == chief_, "only the chief ends a run");
       isOver_ = true;
-      for (auto& [other, to] : peers_) {
-        wire::Envelope over;
-        over.mutable_over();
-        to.link->send(over);
+      for (auto& [other, member] : peers_) {
+        if (member.isMember) sendOver(member);
       }
       return;
     case What::kBye:
@@ -181,8 +179,9 @@ void Center::on(LinkId id, Peer& peer, const wire::Hello& hello) {
           "this server speaks another version of the protocol; use the same version of cohort everywhere");
   if (hello.server() != static_cast<std::uint32_t>(place_.index) ||
       hello.servers() != static_cast<std::uint32_t>(place_.count)) {
-    throw UsageError(fmt::format("this is server {} of {}, not server {} of {}; name all servers in their order",
-                                 place_.index, place_.count, hello.server(), hello.servers()));
+    throw UsageError(
+        fmt::format("this is server {} of {}, not server {} of {}; name all servers in their order",
+                    place_.index, place_.count, hello.server(), hello.servers()));
   }
   require(peers_.size() <= kMostPeers, "there are too many workers");
   peer.hasGreeted = true;
@@ -235,8 +234,7 @@ void Center::on(LinkId id, Peer&, const wire::Setup& message) {
   const ArenaRange slice = sliceOfServer(layout.size(), place_.index, place_.count);
   options.begin = slice.begin;
   options.end = slice.end;
-  auto store =
-      std::make_unique<ShardStore>(layout, options, acceptanceOf(setup.rule), setup.rule.scaleRate);
+  auto store = std::make_unique<ShardStore>(layout, options, acceptanceOf(setup.rule), setup.rule.scaleRate);
   isOpen_ = false;
   for (auto& [other, peer] : peers_) {
     peer.assemblies.clear();
@@ -262,8 +260,7 @@ void Center::on(LinkId id, Peer& peer, const wire::Load& load, const Payload& pa
   const ArenaRange range = rangeOf(load.offset(), payload, store_->slice());
   const std::span<float> arena = arenaCalled(load.arena());
   require(loading_->arenas[load.arena()].add(range), "these floats came before");
-  payload.copyTo(
-      std::as_writable_bytes(arena.subspan(range.begin - store_->slice().begin, range.size())));
+  payload.copyTo(std::as_writable_bytes(arena.subspan(range.begin - store_->slice().begin, range.size())));
   const std::size_t all = store_->slice().size() * (1 + store_->slots().size());
   std::size_t came = 0;
   for (const auto& [name, coverage] : loading_->arenas) came += coverage.covered();
@@ -298,7 +295,11 @@ void Center::on(Peer& peer, const wire::Enter&) {
   require(leads() && !peer.isMember, "a worker enters once, at the first server");
   peer.isMember = true;
   if (chief_ < 0) chief_ = peer.member;
-  if (hasEnded_) return sendEnd(peer);
+  if (hasEnded_) {
+    sendEnd(peer);
+    if (isOver_) sendOver(peer);
+    return;
+  }
   carryOut(policy_->handle(Joined{peer.member}));
 }
 
@@ -314,7 +315,8 @@ void Center::on(Peer& peer, const wire::Push& push, const Payload& payload) {
   auto found = peer.assemblies.find(key);
   if (found == peer.assemblies.end()) {
     require(peer.assemblies.size() < kMostAssemblies, "there are too many gradients on their way");
-    found = peer.assemblies.emplace(key, Assembly{.basis = push.basis(), .floats = store_->takeBuffer()}).first;
+    found =
+        peer.assemblies.emplace(key, Assembly{.basis = push.basis(), .floats = store_->takeBuffer()}).first;
   }
   Assembly& assembly = found->second;
   require(assembly.coverage.add(range), "these floats came before");
@@ -458,6 +460,12 @@ void Center::on(const cohort::End&) {
   for (auto& [id, peer] : peers_) {
     if (peer.isMember) sendEnd(peer);
   }
+}
+
+void Center::sendOver(Peer& peer) {
+  wire::Envelope message;
+  message.mutable_over();
+  peer.link->send(message);
 }
 
 void Center::sendEnd(Peer& peer) {

@@ -44,8 +44,8 @@ class Center {
   // A gradient on its way.
   struct Assembly {
     Step basis = 0;
-    FloatBuffer floats;
-    Coverage coverage;
+    FloatBuffer floats{};
+    Coverage coverage{};
   };
   struct WaitingPull {
     std::string arena;
@@ -93,6 +93,7 @@ class Center {
   void on(const Drop&) { ++dropped_; }
   void on(const cohort::End&);
   void sendEnd(Peer& peer);
+  static void sendOver(Peer& peer);
   wire::State stateFor(Peer& peer);
   Peer* memberCalled(MemberId member);
   void answerPulls();

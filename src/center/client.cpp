@@ -46,7 +46,7 @@ CenterClient::RunState stateOf(const wire::State& state) {
 
 class CenterClient::Impl {
  public:
-  Impl(std::unique_ptr<Connector> servers, const Options& options)
+  Impl(std::shared_ptr<Connector> servers, const Options& options)
       : connector_(std::move(servers)), options_(options), token_(newToken()) {
     for (int i = 0; i < connector_->servers(); ++i) servers_.push_back(std::make_unique<Server>(*this, i));
   }
@@ -75,8 +75,8 @@ class CenterClient::Impl {
   struct Pull {
     std::uint64_t ticket = 0;
     wire::Envelope request{};
-    std::span<float> values;
-    Coverage coverage;
+    std::span<float> values{};
+    Coverage coverage{};
     Step version = 0;
     bool isDone = false;
   };
@@ -84,7 +84,7 @@ class CenterClient::Impl {
   struct Server : LinkListener {
     Server(Impl& owner, int number) : impl(owner), index(number) {}
     void received(Message message) override { impl.received(*this, message); }
-    void closed(const std::string& why) override { impl.closed(*this, why); }
+    void closed(const std::string& reason) override { impl.closed(*this, reason); }
 
     Impl& impl;
     int index;
@@ -94,7 +94,7 @@ class CenterClient::Impl {
     std::string why;
     std::optional<Welcome> welcome;
     bool isOpened = false;
-    Step version = 0;  // of the weights that this worker has
+    Step version = 0;     // of the weights that this worker has
     int unconfirmed = 0;  // nodes of the present work whose gradient it has not confirmed
     std::optional<Pull> pull;
   };
@@ -129,7 +129,7 @@ class CenterClient::Impl {
     return std::ranges::all_of(servers_, [](const auto& s) { return !s->pull || s->pull->isDone; });
   }
 
-  std::unique_ptr<Connector> connector_;
+  std::shared_ptr<Connector> connector_;
   Options options_;
   std::uint64_t token_;
   std::vector<std::unique_ptr<Server>> servers_;
@@ -146,9 +146,9 @@ class CenterClient::Impl {
   std::condition_variable changed_;
   std::string refusal_;
   std::deque<wire::Envelope> orders_;
-  std::optional<Work> work_;     // the present one
-  std::vector<Pushed> pushed_;   // of it
-  bool isAbandoned_ = false;     // it is another's now
+  std::optional<Work> work_;    // the present one
+  std::vector<Pushed> pushed_;  // of it
+  bool isAbandoned_ = false;    // it is another's now
 };
 
 // ---- hearing
@@ -253,9 +253,9 @@ void CenterClient::Impl::greet(Server& server, std::unique_lock<std::mutex>& loc
 
 void CenterClient::Impl::recover(std::unique_lock<std::mutex>& lock) {
   const Clock::time_point start = Clock::now();
-  std::chrono::milliseconds backOff{0};
   for (const auto& server : servers_) {
     if (!server->isLost) continue;
+    std::chrono::milliseconds backOff{0};
     while (server->isLost) {
       requireWanted();
       if (secondsSince(start) > options_.recoveryWait) {
@@ -320,9 +320,7 @@ void CenterClient::Impl::open(const CenterSetup& setup, const std::vector<Arena>
       }
     }
   }
-  wait([&] {
-    return std::ranges::all_of(servers_, [](const auto& server) { return server->isOpened; });
-  });
+  wait([&] { return std::ranges::all_of(servers_, [](const auto& server) { return server->isOpened; }); });
   wire::Envelope loaded;
   loaded.mutable_loaded();
   say(loaded);
@@ -463,7 +461,7 @@ void CenterClient::Impl::fetch(const std::string& arena, std::span<float> values
 
 // ---- the public face
 
-CenterClient::CenterClient(std::unique_ptr<Connector> servers, const Options& options)
+CenterClient::CenterClient(std::shared_ptr<Connector> servers, const Options& options)
     : impl_(std::make_unique<Impl>(std::move(servers), options)) {}
 CenterClient::~CenterClient() = default;
 

@@ -21,10 +21,10 @@ class CenterServer;
 class Connector;
 
 // Servers by their addresses, in their order.
-std::unique_ptr<Connector> connectorTo(const std::vector<std::string>& addresses,
+std::shared_ptr<Connector> connectorTo(const std::vector<std::string>& addresses,
                                        const std::optional<Credentials>& credentials);
 // Servers of this process, in their order; they outlive it.
-std::unique_ptr<Connector> connectorTo(const std::vector<CenterServer*>& servers);
+std::shared_ptr<Connector> connectorTo(const std::vector<CenterServer*>& servers);
 
 class CenterClient {
  public:
@@ -32,7 +32,7 @@ class CenterClient {
     double recoveryWait = 60;  // seconds that a server may be away
     std::string name = {};     // for people
   };
-  CenterClient(std::unique_ptr<Connector> servers, const Options& options);
+  CenterClient(std::shared_ptr<Connector> servers, const Options& options);
   ~CenterClient();
   CenterClient(const CenterClient&) = delete;
   CenterClient& operator=(const CenterClient&) = delete;

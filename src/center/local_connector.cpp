@@ -7,7 +7,8 @@
 namespace cohort {
 namespace {
 
-Message messageOf(const wire::Envelope& head, std::span<const float> floats, std::shared_ptr<const void> keep) {
+Message messageOf(const wire::Envelope& head, std::span<const float> floats,
+                  std::shared_ptr<const void> keep) {
   return {.head = head, .payload = Payload({std::as_bytes(floats)}, std::move(keep))};
 }
 
@@ -51,9 +52,8 @@ class WorkerEnd : public Link {
 
   void send(const wire::Envelope& head, std::span<const float> floats,
             std::shared_ptr<const void> keep) override {
-    inbox_.put({.kind = Incoming::Kind::Received,
-                .link = id_,
-                .message = messageOf(head, floats, std::move(keep))});
+    inbox_.put(
+        {.kind = Incoming::Kind::Received, .link = id_, .message = messageOf(head, floats, std::move(keep))});
   }
   void close() override {
     if (std::exchange(isClosed_, true)) return;

@@ -1,7 +1,6 @@
 // One server of a center, in this process: a thread of its own that does everything in turn, and the ways to it.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,12 +10,15 @@
 
 namespace cohort {
 
+class Connector;
+
 class CenterServer {
  public:
   struct Options {
     int index = 0;
     int count = 1;
-    std::string listen{};  // "HOST:PORT" (port 0: any that is free) or "unix:PATH"; empty: for this process alone
+    std::string
+        listen{};  // "HOST:PORT" (port 0: any that is free) or "unix:PATH"; empty: for this process alone
     std::optional<Credentials> credentials{};  // nothing: anybody who reaches the address may come
   };
 
@@ -35,7 +37,7 @@ class CenterServer {
   bool isOver(double seconds = 0);
 
  private:
-  friend class LocalConnector;
+  friend std::shared_ptr<Connector> connectorTo(const std::vector<CenterServer*>& servers);
   class Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -153,10 +153,8 @@ wire::Loss toWire(const LossSum& loss) {
 }
 
 LossSum fromWire(const wire::Loss& message) {
-  return {.loss = message.loss(),
-          .samples = message.samples(),
-          .top1 = message.top1(),
-          .top5 = message.top5()};
+  return {
+      .loss = message.loss(), .samples = message.samples(), .top1 = message.top1(), .top5 = message.top5()};
 }
 
 ArenaRange sliceOfServer(std::size_t arenaSize, int server, int servers) {

@@ -21,7 +21,8 @@ class ShardStore {
  public:
   // `options` name the slice. Weights are zero at first: see restore(). With `scaleRate`, an update's learning rate is divided by the number of
   // updates since the weights that its gradient was computed with, where that is more than one (Zhang et al. 2016).
-  ShardStore(const ParameterLayout& layout, const ShardOptions& options, Acceptance acceptance, bool scaleRate);
+  ShardStore(const ParameterLayout& layout, const ShardOptions& options, Acceptance acceptance,
+             bool scaleRate);
 
   // Where a gradient is put together; give it to push, or back.
   FloatBuffer takeBuffer();
@@ -62,8 +63,8 @@ class ShardStore {
   FloatBuffer weights_;
   Shard shard_;
   Step version_ = 0;
-  StepSet applied_;                     // AtOnce: steps whose gradient was applied
-  std::map<Step, NodeSums> sums_;       // of steps that are not yet applied
+  StepSet applied_;                // AtOnce: steps whose gradient was applied
+  std::map<Step, NodeSums> sums_;  // of steps that are not yet applied
   std::vector<FloatBuffer> free_;
   std::shared_ptr<const FloatBuffer> snapshot_;
   Step snapshotVersion_ = -1;

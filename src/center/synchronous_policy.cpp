@@ -2,6 +2,7 @@
 // made when all parts have come, or all but some (Chen et al. 2016: backup workers).
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "center/policy.h"
@@ -71,9 +72,7 @@ class SynchronousPolicy : public CenterPolicy {
     if (parts_.empty()) end();
   }
 
-  std::ptrdiff_t needed() const {
-    return std::max<std::ptrdiff_t>(1, std::ssize(parts_) - options_.backups);
-  }
+  std::ptrdiff_t needed() const { return std::max<std::ptrdiff_t>(1, std::ssize(parts_) - options_.backups); }
 
   void beginStep() {
     if (hasEnded_) return;
@@ -91,7 +90,7 @@ class SynchronousPolicy : public CenterPolicy {
   }
 
   void endStep() {
-    Commit commit{.step = step_};
+    Commit commit{.step = step_, .grains = {}};
     for (const Part& part : parts_) {
       if (part.isDone) commit.grains.push_back(part.grains);
     }

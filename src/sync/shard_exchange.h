@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "base/float_buffer.h"
+#include "base/grain_tree.h"
 #include "comm/communicator.h"
 #include "sync/bucket_plan.h"
-#include "base/grain_tree.h"
 
 namespace cohort {
 

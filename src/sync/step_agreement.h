@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/grain_tree.h"
 #include "base/trainable.h"
 #include "comm/communicator.h"
-#include "base/grain_tree.h"
 
 namespace cohort {
 

@@ -7,8 +7,8 @@
 
 #include <span>
 
-#include "base/trainable.h"
 #include "base/grain_tree.h"
+#include "base/trainable.h"
 #include "sync/step_agreement.h"
 
 namespace cohort {

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "base/float_buffer.h"
-#include "base/trainable.h"
 #include "base/grain_tree.h"
+#include "base/trainable.h"
 
 namespace cohort {
 

@@ -1,0 +1,50 @@
+#include "center/server.h"
+
+#include "center/client.h"
+#include "center/grpc_link.h"
+#include "center/local_connector.h"
+#include "center/server_loop.h"
+
+namespace cohort {
+
+class CenterServer::Impl {
+ public:
+  explicit Impl(const Options& options) : loop_({.index = options.index, .count = options.count}) {
+    if (!options.listen.empty()) listener_.emplace(options.listen, options.credentials, loop_.inbox());
+  }
+
+  ServerLoop& loop() { return loop_; }
+  std::string address() const { return listener_ ? listener_->address() : ""; }
+
+ private:
+  ServerLoop loop_;
+  std::optional<GrpcListener> listener_;  // ends before the loop does
+};
+
+CenterServer::CenterServer(const Options& options) : impl_(std::make_unique<Impl>(options)) {}
+CenterServer::~CenterServer() = default;
+
+std::string CenterServer::address() const {
+  return impl_->address();
+}
+
+void CenterServer::halt() {
+  impl_->loop().inbox().put({.kind = Incoming::Kind::Halt});
+}
+
+bool CenterServer::isOver(double seconds) {
+  return impl_->loop().isOver(seconds);
+}
+
+std::shared_ptr<Connector> connectorTo(const std::vector<std::string>& addresses,
+                                       const std::optional<Credentials>& credentials) {
+  return std::make_shared<GrpcServers>(addresses, credentials);
+}
+
+std::shared_ptr<Connector> connectorTo(const std::vector<CenterServer*>& servers) {
+  std::vector<ServerLoop*> loops;
+  for (const CenterServer* server : servers) loops.push_back(&server->impl_->loop());
+  return std::make_shared<LocalServers>(std::move(loops));
+}
+
+}  // namespace cohort
