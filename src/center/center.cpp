@@ -13,6 +13,7 @@ namespace cohort {
 namespace {
 
 constexpr std::size_t kMostPeers = 10'000;
+constexpr int kMostArenas = 8;  // in one answer
 constexpr std::size_t kMostAssemblies = 64;  // gradients on their way from one worker
 
 // A worker said what makes no sense.
@@ -347,8 +348,11 @@ void Center::on(Peer& peer, const wire::Pull& pull) {
     require(!grains.empty() && store_->commit(pull.commit_step(), grains), "these gradients have not come");
     answerPulls();
   }
-  arenaCalled(pull.arena());
-  const WaitingPull wanted{.arena = pull.arena(), .version = pull.version(), .ticket = pull.ticket()};
+  require(pull.arenas_size() >= 1 && pull.arenas_size() <= kMostArenas, "it asks for nothing, or too much");
+  for (const std::string& arena : pull.arenas()) arenaCalled(arena);
+  const WaitingPull wanted{.arenas = {pull.arenas().begin(), pull.arenas().end()},
+                           .version = pull.version(),
+                           .ticket = pull.ticket()};
   if (store_->version() >= wanted.version) return answer(peer, wanted);
   require(peer.pulls.size() < kMostAssemblies, "it waits for too much");
   peer.pulls.push_back(wanted);
@@ -364,15 +368,19 @@ void Center::answerPulls() {
 }
 
 void Center::answer(Peer& peer, const WaitingPull& pull) {
-  const std::shared_ptr<const FloatBuffer> values =
-      pull.arena == kWeights ? store_->snapshot() : copyOf(arenaCalled(pull.arena));
-  for (std::size_t at = 0; at < values->size(); at += kFrameFloats) {
-    wire::Envelope answer;
-    wire::Floats& floats = *answer.mutable_floats();
-    floats.set_ticket(pull.ticket);
-    floats.set_version(store_->version());
-    floats.set_offset(store_->slice().begin + at);
-    peer.link->send(answer, values->span().subspan(at, std::min(kFrameFloats, values->size() - at)), values);
+  for (std::size_t arena = 0; arena < pull.arenas.size(); ++arena) {
+    const std::string& name = pull.arenas[arena];
+    const std::shared_ptr<const FloatBuffer> values =
+        name == kWeights ? store_->snapshot() : copyOf(arenaCalled(name));
+    for (std::size_t at = 0; at < values->size(); at += kFrameFloats) {
+      wire::Envelope answer;
+      wire::Floats& floats = *answer.mutable_floats();
+      floats.set_ticket(pull.ticket);
+      floats.set_version(store_->version());
+      floats.set_arena(static_cast<std::uint32_t>(arena));
+      floats.set_offset(store_->slice().begin + at);
+      peer.link->send(answer, values->span().subspan(at, std::min(kFrameFloats, values->size() - at)), values);
+    }
   }
 }
 

@@ -48,7 +48,7 @@ class Center {
     Coverage coverage{};
   };
   struct WaitingPull {
-    std::string arena;
+    std::vector<std::string> arenas;
     Step version = 0;
     std::uint64_t ticket = 0;
   };

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -58,6 +59,8 @@ class CenterClient::Impl {
       server->link->send(bye);
       server->link->close();
     }
+    // Before anything goes that a listener touches.
+    for (const auto& server : servers_) server->link.reset();
   }
 
   Welcome join();
@@ -66,7 +69,7 @@ class CenterClient::Impl {
   Order next();
   void push(int node, const ArenaRange& range, std::span<const float> sums);
   void finish(std::span<const LossSum> losses);
-  void fetch(const std::string& arena, std::span<float> values);
+  Step fetch(const std::vector<ArenaToFill>& arenas);
   void say(const wire::Envelope& envelope) { servers_.front()->link->send(envelope); }
   Traffic traffic() const { return {.sent = sent_, .received = received_}; }
 
@@ -75,9 +78,15 @@ class CenterClient::Impl {
   struct Pull {
     std::uint64_t ticket = 0;
     wire::Envelope request{};
-    std::span<float> values{};
-    Coverage coverage{};
+    std::vector<std::span<float>> values{};
+    std::vector<Coverage> coverage{};  // of each
     Step version = 0;
+
+    std::size_t covered() const {
+      std::size_t sum = 0;
+      for (const Coverage& one : coverage) sum += one.covered();
+      return sum;
+    }
     bool isDone = false;
   };
 
@@ -116,8 +125,8 @@ class CenterClient::Impl {
   void greet(Server& server, std::unique_lock<std::mutex>& lock);
   void requireWanted() const;
   void send(Server& server, const Pushed& pushed);
-  void ask(Server& server, const std::string& arena, Step version, std::span<float> values,
-           wire::Envelope request);
+  void ask(Server& server, const std::vector<ArenaToFill>& arenas, Step version, wire::Envelope request);
+  std::vector<ArenaToFill> weightsAlone() const { return {{std::string(kWeights), weights_}}; }
   ArenaRange sliceOf(const Server& server) const {
     return sliceOfServer(arenaSize_, server.index, connector_->servers());
   }
@@ -192,17 +201,18 @@ void CenterClient::Impl::receivedFloats(Server& server, const wire::Floats& floa
   Pull& pull = *server.pull;
   const ArenaRange slice = sliceOf(server);
   const std::size_t count = payload.size() / sizeof(float);
-  const bool fits = payload.size() % sizeof(float) == 0 && floats.offset() >= slice.begin &&
-                    floats.offset() <= slice.end && count <= slice.end - floats.offset();
-  if (!fits || !pull.coverage.add({floats.offset(), floats.offset() + count})) {
+  const bool fits = payload.size() % sizeof(float) == 0 && floats.arena() < pull.values.size() &&
+                    floats.offset() >= slice.begin && floats.offset() <= slice.end &&
+                    count <= slice.end - floats.offset();
+  if (!fits || !pull.coverage[floats.arena()].add({floats.offset(), floats.offset() + count})) {
     refusal_ = fmt::format("{} sends floats that were not asked for", connector_->nameOf(server.index));
     return;
   }
-  payload.copyTo(std::as_writable_bytes(pull.values.subspan(floats.offset(), count)));
+  payload.copyTo(std::as_writable_bytes(pull.values[floats.arena()].subspan(floats.offset(), count)));
   received_ += payload.size();
   pull.version = floats.version();
-  pull.isDone = pull.coverage.covered() == slice.size();
-  if (pull.isDone && pull.values.data() == weights_.data()) server.version = pull.version;
+  pull.isDone = pull.covered() == slice.size() * pull.values.size();
+  if (pull.isDone) server.version = pull.version;
 }
 
 void CenterClient::Impl::closed(Server& server, const std::string& why) {
@@ -288,7 +298,7 @@ void CenterClient::Impl::recover(std::unique_lock<std::mutex>& lock) {
     if (work_ && !isAbandoned_) expectConfirmations(*server);
     for (const Pushed& pushed : pushed_) send(*server, pushed);
     if (server->pull && !server->pull->isDone) {
-      server->pull->coverage = {};
+      server->pull->coverage.assign(server->pull->values.size(), {});
       server->link->send(server->pull->request);
     }
   }
@@ -369,7 +379,7 @@ CenterClient::Order CenterClient::Impl::next() {
         request.mutable_pull()->set_commit_step(words.commit_step());
         *request.mutable_pull()->mutable_commit() = words.commit();
       }
-      ask(*server, std::string(kWeights), version, weights_, std::move(request));
+      ask(*server, weightsAlone(), version, std::move(request));
     }
     wait([&] { return hasPulled(); });
     const std::lock_guard lock(mutex_);
@@ -387,18 +397,28 @@ CenterClient::Order CenterClient::Impl::next() {
   const std::lock_guard lock(mutex_);
   work_ = workOf(assign.work());
   for (const auto& server : servers_) expectConfirmations(*server);
-  return {.kind = Order::Kind::Compute, .work = *work_, .state = stateOf(assign.state())};
+  Order order{.kind = Order::Kind::Compute, .work = *work_, .state = stateOf(assign.state())};
+  if (!orders_.empty() && orders_.front().has_assign())
+    order.following = workOf(orders_.front().assign().work());
+  return order;
 }
 
-void CenterClient::Impl::ask(Server& server, const std::string& arena, Step version, std::span<float> values,
+void CenterClient::Impl::ask(Server& server, const std::vector<ArenaToFill>& arenas, Step version,
                              wire::Envelope request) {
+  Pull pull;
   wire::Pull& words = *request.mutable_pull();
-  words.set_arena(arena);
   words.set_version(version);
+  for (const ArenaToFill& arena : arenas) {
+    words.add_arenas(arena.name);
+    pull.values.push_back(arena.values);
+    pull.coverage.emplace_back();
+  }
   const std::lock_guard lock(mutex_);
-  words.set_ticket(++lastTicket_);
-  server.pull = Pull{.ticket = lastTicket_, .request = request, .values = values};
-  if (!server.isLost) server.link->send(request);
+  pull.ticket = ++lastTicket_;
+  words.set_ticket(pull.ticket);
+  pull.request = std::move(request);
+  server.pull = std::move(pull);
+  if (!server.isLost) server.link->send(server.pull->request);
 }
 
 void CenterClient::Impl::send(Server& server, const Pushed& pushed) {
@@ -441,7 +461,7 @@ void CenterClient::Impl::finish(std::span<const LossSum> losses) {
   // Where the weights to come do not depend on what others decide, they are asked for at once.
   if (acceptance_ != Acceptance::OnCommit) {
     const Step version = acceptance_ == Acceptance::WhenComplete ? work_->step + 1 : 0;
-    for (const auto& server : servers_) ask(*server, std::string(kWeights), version, weights_, {});
+    for (const auto& server : servers_) ask(*server, weightsAlone(), version, {});
   }
   // The first server has what was sent to it before this.
   wait([&] {
@@ -452,11 +472,16 @@ void CenterClient::Impl::finish(std::span<const LossSum> losses) {
   if (!isAbandoned_) say(envelope);
 }
 
-void CenterClient::Impl::fetch(const std::string& arena, std::span<float> values) {
-  for (const auto& server : servers_) ask(*server, arena, 0, values, {});
+Step CenterClient::Impl::fetch(const std::vector<ArenaToFill>& arenas) {
+  for (const auto& server : servers_) ask(*server, arenas, 0, {});
   wait([&] { return hasPulled(); });
   const std::lock_guard lock(mutex_);
-  for (const auto& server : servers_) server->pull.reset();
+  Step version = std::numeric_limits<Step>::max();
+  for (const auto& server : servers_) {
+    version = std::min(version, server->pull->version);
+    server->pull.reset();
+  }
+  return version;
 }
 
 // ---- the public face
@@ -483,8 +508,8 @@ void CenterClient::push(int node, const ArenaRange& range, std::span<const float
 void CenterClient::finish(std::span<const LossSum> losses) {
   impl_->finish(losses);
 }
-void CenterClient::fetch(const std::string& arena, std::span<float> values) {
-  impl_->fetch(arena, values);
+Step CenterClient::fetch(const std::vector<ArenaToFill>& arenas) {
+  return impl_->fetch(arenas);
 }
 void CenterClient::halt() {
   wire::Envelope envelope;

@@ -50,6 +50,10 @@ class CenterClient {
     std::string name;  // "weights", or a slot's
     std::span<const float> values;
   };
+  struct ArenaToFill {
+    std::string name;
+    std::span<float> values;
+  };
   // Brings a run into being: the weights and all slots.
   void open(const CenterSetup& setup, const std::vector<Arena>& state);
 
@@ -72,8 +76,9 @@ class CenterClient {
     };
     Kind kind = Kind::Compute;
     Work work;
+    std::optional<Work> following{};  // where it is known already
     bool isHalted = false;  // End: before its target
-    RunState state;
+    RunState state{};
   };
   // Waits. On return the weights are those to compute with. PeerError where a server does not come back.
   Order next();
@@ -83,8 +88,9 @@ class CenterClient {
   // All was pushed; with a loss for each grain.
   void finish(std::span<const LossSum> losses);
 
-  // A slot (or the weights) as they are now, from all servers.
-  void fetch(const std::string& arena, std::span<float> values);
+  // Weights and slots as they are now: each server's of one moment. Between orders. Returns how many updates they have had (the
+  // fewest, where servers differ).
+  Step fetch(const std::vector<ArenaToFill>& arenas);
   void halt();
   void settle();
 

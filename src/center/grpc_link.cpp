@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -90,93 +91,156 @@ std::optional<Message> toMessage(const std::shared_ptr<Held>& held) {
   return message;
 }
 
-// Both ends: `Reactor` is gRPC's. The object lives until gRPC has done with it. A worker's end reads on when it has ended: the
-// server's last word comes behind all others.
-template <class Reactor, bool kReadOn>
-class Stream : public Reactor {
+// What gRPC says when something that was begun has ended.
+struct Tag {
+  std::function<void(bool ok)> ended;
+};
+
+}  // namespace
+
+// A thread that hears of everything that ends. gRPC's own threads for callbacks come and go with the last connection, and 1.51
+// frees their queue twice now and then.
+class Poller {
  public:
+  explicit Poller(std::unique_ptr<grpc::CompletionQueue> queue)
+      : queue_(std::move(queue)), thread_([this] { run(); }) {}
+  // All that was begun has ended, or ends now.
+  ~Poller() {
+    queue_->Shutdown();
+    thread_.join();
+  }
+  Poller(const Poller&) = delete;
+  Poller& operator=(const Poller&) = delete;
+
+  grpc::CompletionQueue& queue() { return *queue_; }
+
+ private:
+  void run() {
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue_->Next(&tag, &ok)) {
+      const auto ended = static_cast<Tag*>(tag)->ended;  // the tag may go with it
+      ended(ok);
+    }
+  }
+
+  std::unique_ptr<grpc::CompletionQueue> queue_;
+  std::thread thread_;
+};
+
+namespace {
+
+// Both ends of a stream: one read and one write at a time, then the finish. The object lives until that has ended.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
   void send(grpc::ByteBuffer bytes) {
     const std::lock_guard lock(mutex_);
     if (isEnding_) return;
     toSend_.push_back(std::move(bytes));
-    if (toSend_.size() == 1) this->StartWrite(&toSend_.front());
+    if (isRunning_ && toSend_.size() == 1) startWrite(toSend_.front(), wrote_);
   }
 
   // Ends when all was sent.
   void end() {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(isEnding_, true)) return;
-    if (toSend_.empty()) sentAll();
+    isEnding_ = true;
+    finishIfIdle();
   }
 
-  void OnReadDone(bool ok) override {
-    if (!ok) return readFailed();
+ protected:
+  Stream() = default;
+
+  // The call is there: from now on both ways are open.
+  void begin() {
+    const std::lock_guard lock(mutex_);
+    isRunning_ = true;
+    isReading_ = true;
+    startRead(received_, read_);
+    if (!toSend_.empty()) startWrite(toSend_.front(), wrote_);
+  }
+
+  virtual void hear(Message message) = 0;
+  virtual void startRead(grpc::ByteBuffer& bytes, Tag& tag) = 0;
+  virtual void startWrite(const grpc::ByteBuffer& bytes, Tag& tag) = 0;
+  // Under the mutex, when nothing is being sent any more.
+  virtual void finishIfIdle() = 0;
+  // A worker's end reads on when it has ended: the server's last word comes behind all others.
+  virtual bool readsToTheEnd() const = 0;
+
+  bool isSending() const { return !toSend_.empty(); }
+
+  std::mutex mutex_;
+  std::shared_ptr<Stream> self_;  // until gRPC has done with it
+  bool isRunning_ = false;
+  bool isReading_ = false;
+  bool isEnding_ = false;
+
+ private:
+  void onRead(bool ok) {
     auto held = std::make_shared<Held>();
-    read_.Dump(&held->slices);
-    held->size = read_.Length();
-    std::optional<Message> message = toMessage(held);
-    if (!message) return readFailed();
-    bool goOn = false;
+    std::optional<Message> message;
+    if (ok) {
+      received_.Dump(&held->slices);
+      held->size = received_.Length();
+      message = toMessage(held);
+    }
+    if (!message) {
+      const std::lock_guard lock(mutex_);
+      isReading_ = false;
+      isEnding_ = true;
+      return finishIfIdle();
+    }
     {
       const std::lock_guard lock(mutex_);
       unread_ += held->size;
-      goOn = unread_ < kMostUnread;
-      isPaused_ = !goOn;
-      // The stream must be there as long as somebody may release what it read.
       held->release = [self = self_](std::size_t size) { self->released(size); };
     }
     held.reset();
     hear(std::move(*message));
-    if (goOn) readOn();
-  }
-
-  void OnWriteDone(bool ok) override {
     const std::lock_guard lock(mutex_);
-    toSend_.pop_front();
-    if (!ok) toSend_.clear();
-    if (!toSend_.empty()) {
-      this->StartWrite(&toSend_.front());
-    } else if (isEnding_) {
-      sentAll();
-    }
+    isReading_ = false;
+    readOn();
   }
 
- protected:
-  void beginReading() { this->StartRead(&read_); }
-  virtual void hear(Message message) = 0;
-  virtual void readFailed() = 0;
-  // Under the mutex, once: everything was sent, and no more comes.
-  virtual void sentAll() = 0;
-
-  std::mutex mutex_;
-  std::shared_ptr<Stream> self_;  // until gRPC has done with it
-
- private:
   void released(std::size_t size) {
-    {
-      const std::lock_guard lock(mutex_);
-      unread_ -= size;
-      if (!isPaused_ || unread_ >= kMostUnread / 2) return;
-      isPaused_ = false;
-    }
+    const std::lock_guard lock(mutex_);
+    unread_ -= size;
     readOn();
   }
 
   void readOn() {
-    const std::lock_guard lock(mutex_);
-    if (!isEnding_ || kReadOn) this->StartRead(&read_);
+    if (isReading_ || !self_) return;
+    if (isEnding_ && !readsToTheEnd()) return finishIfIdle();
+    if (unread_ >= kMostUnread) return;
+    isReading_ = true;
+    startRead(received_, read_);
   }
 
-  grpc::ByteBuffer read_;
+  void onWrote(bool ok) {
+    const std::lock_guard lock(mutex_);
+    toSend_.pop_front();
+    if (!ok) {
+      toSend_.clear();
+      isEnding_ = true;
+    }
+    if (!toSend_.empty()) return startWrite(toSend_.front(), wrote_);
+    if (isEnding_) finishIfIdle();
+  }
+
+  Tag read_{[this](bool ok) { onRead(ok); }};
+  Tag wrote_{[this](bool ok) { onWrote(ok); }};
+  grpc::ByteBuffer received_;
   std::deque<grpc::ByteBuffer> toSend_;  // the first is being sent
   std::size_t unread_ = 0;
-  bool isPaused_ = false;
-  bool isEnding_ = false;
 };
 
 // ---- the server's end
 
-class ServerStream : public Stream<grpc::ServerGenericBidiReactor, false> {
+class ServerStream : public Stream {
  public:
   // The link that a server has of it.
   class End : public Link {
@@ -192,66 +256,74 @@ class ServerStream : public Stream<grpc::ServerGenericBidiReactor, false> {
     std::shared_ptr<ServerStream> stream_;
   };
 
-  static ServerStream* make(Inbox& inbox) {
+  // Waits for the next worker; when one has come, for another.
+  static void await(grpc::AsyncGenericService& service, grpc::ServerCompletionQueue& queue, Inbox& inbox) {
     auto stream = std::make_shared<ServerStream>(inbox);
     stream->self_ = stream;
-    inbox.put({.kind = Incoming::Kind::Opened, .link = stream->id_, .opened = std::make_shared<End>(stream)});
-    stream->beginReading();
-    return stream.get();
+    stream->came_.ended = [&service, &queue, &inbox, raw = stream.get()](bool ok) {
+      if (!ok) return raw->forget();
+      await(service, queue, inbox);
+      raw->come();
+    };
+    service.RequestCall(&stream->context_, &stream->stream_, &queue, &queue, &stream->came_);
   }
   explicit ServerStream(Inbox& inbox) : inbox_(inbox), id_(inbox.newLink()) {}
 
-  void OnCancel() override { end(); }
-  void OnDone() override {
-    inbox_.put({.kind = Incoming::Kind::Closed, .link = id_});
+ private:
+  void come() {
+    if (context_.method() != kMethod) {
+      const std::lock_guard lock(mutex_);
+      isFinishing_ = isEnding_ = true;
+      return stream_.Finish({grpc::StatusCode::UNIMPLEMENTED, "there is no such method"}, &finished_);
+    }
+    inbox_.put({.kind = Incoming::Kind::Opened,
+                .link = id_,
+                .opened = std::make_shared<End>(std::static_pointer_cast<ServerStream>(self_))});
+    begin();
+  }
+  void forget() {
     std::shared_ptr<void> last;
     const std::lock_guard lock(mutex_);
     last = std::move(self_);
   }
 
- private:
   void hear(Message message) override {
     inbox_.put({.kind = Incoming::Kind::Received, .link = id_, .message = std::move(message)});
   }
-  void readFailed() override { end(); }
-  void sentAll() override {
-    if (!std::exchange(isFinished_, true)) Finish(grpc::Status::OK);
+  void startRead(grpc::ByteBuffer& bytes, Tag& tag) override { stream_.Read(&bytes, &tag); }
+  void startWrite(const grpc::ByteBuffer& bytes, Tag& tag) override { stream_.Write(bytes, &tag); }
+  bool readsToTheEnd() const override { return false; }
+  void finishIfIdle() override {
+    if (isSending() || std::exchange(isFinishing_, true)) return;
+    stream_.Finish(grpc::Status::OK, &finished_);
   }
 
   Inbox& inbox_;
   LinkId id_;
-  bool isFinished_ = false;
-};
-
-class Service : public grpc::CallbackGenericService {
- public:
-  explicit Service(Inbox& inbox) : inbox_(inbox) {}
-  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
-    if (context->method() != kMethod) return grpc::CallbackGenericService::CreateReactor(context);
-    return ServerStream::make(inbox_);
-  }
-
- private:
-  Inbox& inbox_;
+  grpc::GenericServerContext context_;
+  grpc::GenericServerAsyncReaderWriter stream_{&context_};
+  bool isFinishing_ = false;
+  Tag came_;
+  Tag finished_{[this](bool) {
+    inbox_.put({.kind = Incoming::Kind::Closed, .link = id_});
+    forget();
+  }};
 };
 
 // ---- the worker's end
 
-class ClientStream : public Stream<grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>, true> {
+class ClientStream : public Stream {
  public:
-  ClientStream(const std::shared_ptr<grpc::Channel>& channel, LinkListener& listener)
-      : stub_(channel), listener_(&listener) {}
+  ClientStream(std::shared_ptr<grpc::Channel> channel, Poller& poller, LinkListener& listener)
+      : poller_(poller), stub_(std::move(channel)), listener_(&listener) {}
 
-  void begin(const std::shared_ptr<ClientStream>& self) {
+  void start(const std::shared_ptr<ClientStream>& self) {
     self_ = self;
-    context_.set_wait_for_ready(false);
-    stub_.PrepareBidiStreamingCall(&context_, kMethod, {}, this);
-    AddHold();  // others than gRPC's callbacks start writing
-    beginReading();
-    StartCall();
+    stream_ = stub_.PrepareCall(&context_, kMethod, &poller_.queue());
+    stream_->StartCall(&started_);
   }
 
-  // From now on nobody is told anything. Returns when gRPC has done with it, or it was cut.
+  // From now on nobody is told anything. Returns when gRPC has done with it; what was sent has then gone out, or cannot.
   void leave() {
     {
       const std::lock_guard lock(listening_);
@@ -263,8 +335,53 @@ class ClientStream : public Stream<grpc::ClientBidiReactor<grpc::ByteBuffer, grp
     done_.wait(lock, [this] { return isDone_; });
   }
 
-  void OnDone(const grpc::Status& status) override {
-    tellClosed(status.ok() ? "the connection was closed" : status.error_message());
+ private:
+  void hear(Message message) override {
+    const std::lock_guard lock(listening_);
+    if (listener_ != nullptr) listener_->received(std::move(message));
+  }
+  void startRead(grpc::ByteBuffer& bytes, Tag& tag) override { stream_->Read(&bytes, &tag); }
+  void startWrite(const grpc::ByteBuffer& bytes, Tag& tag) override { stream_->Write(bytes, &tag); }
+  bool readsToTheEnd() const override { return true; }
+
+  // First no more is sent; then, when the server has said its last word, its status is asked for.
+  void finishIfIdle() override {
+    if (!isRunning_ || isSending() || isClosing_) return;
+    if (isReading_) {
+      if (std::exchange(isSilent_, true)) return;
+      isClosing_ = true;
+      return stream_->WritesDone(&silent_);
+    }
+    finish();
+  }
+  void finish() {
+    if (!std::exchange(isFinishing_, true)) stream_->Finish(&status_, &finished_);
+  }
+
+  void onStarted(bool ok) {
+    if (ok) {
+      begin();
+      const std::lock_guard lock(mutex_);
+      if (isEnding_) finishIfIdle();
+      return;
+    }
+    const std::lock_guard lock(mutex_);
+    isEnding_ = true;
+    finish();
+  }
+  void onSilent() {
+    const std::lock_guard lock(mutex_);
+    isClosing_ = false;
+    if (!isReading_) finish();
+  }
+  void onFinished() {
+    {
+      const std::lock_guard lock(listening_);
+      if (listener_ != nullptr) {
+        std::exchange(listener_, nullptr)
+            ->closed(status_.ok() ? "it closed the connection" : status_.error_message());
+      }
+    }
     std::shared_ptr<void> last;
     const std::lock_guard lock(mutex_);
     isDone_ = true;
@@ -272,27 +389,21 @@ class ClientStream : public Stream<grpc::ClientBidiReactor<grpc::ByteBuffer, grp
     last = std::move(self_);
   }
 
- private:
-  void hear(Message message) override {
-    const std::lock_guard lock(listening_);
-    if (listener_ != nullptr) listener_->received(std::move(message));
-  }
-  void tellClosed(const std::string& why) {
-    const std::lock_guard lock(listening_);
-    if (listener_ != nullptr) std::exchange(listener_, nullptr)->closed(why);
-  }
-  void readFailed() override { end(); }
-  void sentAll() override {
-    StartWritesDone();
-    RemoveHold();
-  }
-
+  Poller& poller_;
   grpc::GenericStub stub_;
   grpc::ClientContext context_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+  grpc::Status status_;
   std::mutex listening_;  // over the listener, and while it is told something
   LinkListener* listener_;
+  bool isClosing_ = false;  // WritesDone is under way
+  bool isSilent_ = false;   // or has been
+  bool isFinishing_ = false;
   std::condition_variable done_;
   bool isDone_ = false;
+  Tag started_{[this](bool ok) { onStarted(ok); }};
+  Tag silent_{[this](bool) { onSilent(); }};
+  Tag finished_{[this](bool) { onFinished(); }};
 };
 
 class ClientEnd : public Link {
@@ -316,12 +427,12 @@ class ClientEnd : public Link {
 
 class GrpcListener::Impl {
  public:
-  Impl(const std::string& address, const std::optional<Credentials>& credentials, Inbox& inbox)
-      : service_(inbox) {
+  Impl(const std::string& address, const std::optional<Credentials>& credentials, Inbox& inbox) {
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort(address, serverCredentials(credentials), &port);
-    builder.RegisterCallbackGenericService(&service_);
+    builder.RegisterAsyncGenericService(&service_);
+    std::unique_ptr<grpc::ServerCompletionQueue> queue = builder.AddCompletionQueue();
     builder.SetMaxReceiveMessageSize(kLargestMessage);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMilliseconds);
@@ -332,8 +443,14 @@ class GrpcListener::Impl {
     address_ = address;
     const std::size_t colon = address.rfind(':');
     if (!address.starts_with("unix:")) address_ = fmt::format("{}:{}", address.substr(0, colon), port);
+    grpc::ServerCompletionQueue& calls = *queue;
+    poller_.emplace(std::move(queue));
+    ServerStream::await(service_, calls, inbox);
   }
-  ~Impl() { server_->Shutdown(std::chrono::system_clock::now()); }
+  ~Impl() {
+    server_->Shutdown(std::chrono::system_clock::now());
+    poller_.reset();
+  }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
@@ -348,8 +465,9 @@ class GrpcListener::Impl {
     return grpc::SslServerCredentials(options);
   }
 
-  Service service_;
+  grpc::AsyncGenericService service_;
   std::unique_ptr<grpc::Server> server_;
+  std::optional<Poller> poller_;
   std::string address_;
 };
 
@@ -363,7 +481,9 @@ const std::string& GrpcListener::address() const {
 }
 
 GrpcServers::GrpcServers(std::vector<std::string> addresses, const std::optional<Credentials>& credentials)
-    : addresses_(std::move(addresses)), credentials_(credentials) {}
+    : addresses_(std::move(addresses)),
+      credentials_(credentials),
+      poller_(std::make_unique<Poller>(std::make_unique<grpc::CompletionQueue>())) {}
 GrpcServers::~GrpcServers() = default;
 
 std::string GrpcServers::nameOf(int server) const {
@@ -388,8 +508,8 @@ std::unique_ptr<Link> GrpcServers::connect(int server, LinkListener& listener) {
   }
   auto stream = std::make_shared<ClientStream>(
       grpc::CreateCustomChannel(addresses_[static_cast<std::size_t>(server)], credentials, arguments),
-      listener);
-  stream->begin(stream);
+      *poller_, listener);
+  stream->start(stream);
   return std::make_unique<ClientEnd>(std::move(stream));
 }
 

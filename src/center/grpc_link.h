@@ -32,6 +32,8 @@ class GrpcListener {
   std::unique_ptr<Impl> impl_;
 };
 
+class Poller;
+
 class GrpcServers : public Connector {
  public:
   GrpcServers(std::vector<std::string> addresses, const std::optional<Credentials>& credentials);
@@ -44,6 +46,7 @@ class GrpcServers : public Connector {
  private:
   std::vector<std::string> addresses_;
   std::optional<Credentials> credentials_;
+  std::unique_ptr<Poller> poller_;
 };
 
 }  // namespace cohort

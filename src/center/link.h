@@ -52,7 +52,7 @@ class LinkListener {
   virtual void closed(const std::string& why) = 0;
 };
 
-// Ways from a worker to the servers of a run.
+// Ways from a worker to the servers of a run. It outlives its links.
 class Connector {
  public:
   virtual ~Connector() = default;

@@ -15,17 +15,39 @@ Prefetcher::Prefetcher(const BatchSource& source, const std::vector<LaneGrains>&
     : source_(source), firstStep_(firstStep) {
   for (const LaneGrains& grains : lanes) {
     COHORT_CHECK(grains.first < grains.last, "a lane has at least one grain");
-    Lane lane{.grains = grains, .ring = std::vector<Slot>(threads > 0 ? kRing : 1)};
-    for (Slot& slot : lane.ring) slot.buffer = std::make_unique<GrainBuffer>(source.makeBuffer());
-    lanes_.push_back(std::move(lane));
+    addLane(grains, threads);
   }
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { serve(); });
+}
+
+Prefetcher::Prefetcher(const BatchSource& source, int lanes, int threads) : source_(source) {
+  for (int i = 0; i < lanes; ++i) addLane(std::nullopt, threads);
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { serve(); });
+}
+
+void Prefetcher::addLane(std::optional<LaneGrains> everyStep, int threads) {
+  Lane& lane = lanes_.emplace_back();
+  lane.everyStep = everyStep;
+  lane.ring.resize(threads > 0 ? kRing : 1);
+  for (Slot& slot : lane.ring) slot.buffer = std::make_unique<GrainBuffer>(source_.makeBuffer());
 }
 
 Prefetcher::~Prefetcher() {
   {
     const std::scoped_lock lock(mutex_);
     stop_ = true;
+  }
+  roomMade_.notify_all();
+}
+
+void Prefetcher::plan(Step step, const std::vector<LaneGrains>& lanes) {
+  {
+    const std::scoped_lock lock(mutex_);
+    COHORT_CHECK(lanes.size() == lanes_.size(), "every lane is told what it has");
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      for (GrainIndex grain = lanes[i].first; grain < lanes[i].last; ++grain)
+        lanes_[i].upcoming.push_back({step, grain});
+    }
   }
   roomMade_.notify_all();
 }
@@ -40,10 +62,11 @@ Batch Prefetcher::next(int laneIndex) {
   Slot& slot = lane.ring[static_cast<std::size_t>(lane.taken) % lane.ring.size()];
   ++lane.taken;
   if (slot.state == State::Empty) {
-    std::int64_t number = 0;
-    begin(lane, number);
+    COHORT_CHECK(hasMore(lane), "a lane takes what was planned");
+    Item item;
+    begin(lane, item);
     lock.unlock();
-    fill(lane, number, slot);
+    fill(item, slot);
     lock.lock();
     slot.state = State::Full;
   } else {
@@ -53,18 +76,24 @@ Batch Prefetcher::next(int laneIndex) {
   return slot.buffer->batch();
 }
 
-Prefetcher::Slot& Prefetcher::begin(Lane& lane, std::int64_t& number) {
-  number = lane.begun++;
+Prefetcher::Slot& Prefetcher::begin(Lane& lane, Item& item) const {
+  const std::int64_t number = lane.begun++;
+  if (lane.everyStep) {
+    const std::int64_t perStep = lane.everyStep->last - lane.everyStep->first;
+    item = {firstStep_ + number / perStep,
+            lane.everyStep->first + static_cast<GrainIndex>(number % perStep)};
+  } else {
+    item = lane.upcoming.front();
+    lane.upcoming.pop_front();
+  }
   Slot& slot = lane.ring[static_cast<std::size_t>(number) % lane.ring.size()];
   slot.state = State::Filling;
   return slot;
 }
 
-void Prefetcher::fill(const Lane& lane, std::int64_t number, Slot& slot) {
-  const std::int64_t perStep = lane.grains.last - lane.grains.first;
+void Prefetcher::fill(const Item& item, Slot& slot) const {
   try {
-    source_.fill(firstStep_ + number / perStep, lane.grains.first + static_cast<GrainIndex>(number % perStep),
-                 *slot.buffer);
+    source_.fill(item.step, item.grain, *slot.buffer);
   } catch (...) {
     slot.failure = std::current_exception();
   }
@@ -73,7 +102,9 @@ void Prefetcher::fill(const Lane& lane, std::int64_t number, Slot& slot) {
 Prefetcher::Lane* Prefetcher::neediest() {
   Lane* found = nullptr;
   for (Lane& lane : lanes_) {
-    if (lane.ring[static_cast<std::size_t>(lane.begun) % lane.ring.size()].state != State::Empty) continue;
+    const bool hasRoom =
+        lane.ring[static_cast<std::size_t>(lane.begun) % lane.ring.size()].state == State::Empty;
+    if (!hasRoom || !hasMore(lane)) continue;
     if (found == nullptr || lane.begun - lane.taken < found->begun - found->taken) found = &lane;
   }
   return found;
@@ -85,10 +116,10 @@ void Prefetcher::serve() {
     Lane* lane = nullptr;
     roomMade_.wait(lock, [&] { return stop_ || (lane = neediest()) != nullptr; });
     if (stop_) return;
-    std::int64_t number = 0;
-    Slot& slot = begin(*lane, number);
+    Item item;
+    Slot& slot = begin(*lane, item);
     lock.unlock();
-    fill(*lane, number, slot);
+    fill(item, slot);
     lock.lock();
     slot.state = State::Full;
     slotFilled_.notify_all();
