@@ -212,7 +212,7 @@ Console::Console(std::FILE* out, std::FILE* err, ConsoleOptions options)
     : out_(out), err_(err), options_(options) {}
 
 Console::~Console() {
-  endProgress();
+  Console::endProgress();
 }
 
 // Without wrapping: a terminal that has just become narrower may tell its new width a moment later.
