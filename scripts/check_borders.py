@@ -24,12 +24,12 @@ MAY_USE = {
     "center": {"optim"},
     "fetch": {"data"},
     "models": {"graph"},
-    "sync": {"optim", "comm"},
+    "sync": {"optim", "comm", "center"},
     "engine": {"graph"},
-    "train": {"graph", "data", "optim", "report", "comm", "models", "sync", "engine"},
+    "train": {"graph", "data", "optim", "report", "comm", "center", "models", "sync", "engine"},
     "launch": {"report", "comm", "train"},
     "study": {"models", "report", "train", "launch"},
-    "cli": {"graph", "data", "optim", "report", "comm", "fetch", "models", "sync", "engine", "train", "launch", "study"},
+    "cli": {"graph", "data", "optim", "report", "comm", "center", "fetch", "models", "sync", "engine", "train", "launch", "study"},
 }
 
 # Third parties, by how their headers begin -> the modules that may include them (None: any).
@@ -51,6 +51,7 @@ THIRD_PARTIES = {
     "curl/": {"fetch"},
     "openssl/": {"center", "fetch"},
     "mpi.h": {"comm"},
+    "grpc": {"center"},
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

@@ -13,7 +13,7 @@ namespace cohort {
 namespace {
 
 constexpr std::size_t kMostPeers = 10'000;
-constexpr int kMostArenas = 8;  // in one answer
+constexpr int kMostArenas = 8;               // in one answer
 constexpr std::size_t kMostAssemblies = 64;  // gradients on their way from one worker
 
 // A worker said what makes no sense.
@@ -128,8 +128,9 @@ void Center::leave(Peer& peer) {
   carryOut(policy_->handle(Left{peer.member}));
 }
 
-void Center::halt() {
+void Center::halt(bool isInterrupted) {
   if (!policy_ || std::exchange(isHalted_, true)) return;
+  isInterrupted_ = isInterrupted;
   carryOut(policy_->handle(Halted{}));
 }
 
@@ -156,10 +157,10 @@ void Center::handle(LinkId id, Peer& peer, const Message& message) {
       return on(peer, head.finished());
     case What::kHalt:
       requireMember(peer);
-      return halt();
+      return halt(false);
     case What::kSettled:
-      requireMember(peer);
-      require(hasEnded_ && peer.member == chief_, "only the chief ends a run");
+      requireOpen();
+      require(!leads() || (peer.isMember && hasEnded_ && peer.member == chief_), "only the chief ends a run");
       isOver_ = true;
       for (auto& [other, member] : peers_) {
         if (member.isMember) sendOver(member);
@@ -379,7 +380,8 @@ void Center::answer(Peer& peer, const WaitingPull& pull) {
       floats.set_version(store_->version());
       floats.set_arena(static_cast<std::uint32_t>(arena));
       floats.set_offset(store_->slice().begin + at);
-      peer.link->send(answer, values->span().subspan(at, std::min(kFrameFloats, values->size() - at)), values);
+      peer.link->send(answer, values->span().subspan(at, std::min(kFrameFloats, values->size() - at)),
+                      values);
     }
   }
 }
@@ -423,6 +425,10 @@ void Center::carryOut(const std::vector<Decision>& decisions) {
   for (const Decision& decision : decisions) {
     std::visit([this](const auto& what) { on(what); }, decision);
   }
+}
+
+bool Center::hasMembers() const {
+  return std::ranges::any_of(peers_, [](const auto& entry) { return entry.second.isMember; });
 }
 
 Center::Peer* Center::memberCalled(MemberId member) {
@@ -479,7 +485,7 @@ void Center::sendOver(Peer& peer) {
 void Center::sendEnd(Peer& peer) {
   wire::Envelope message;
   wire::End& words = *message.mutable_end();
-  words.set_is_halted(isHalted_);
+  words.set_is_interrupted(isInterrupted_);
   fillCommit(words, lastCommit_);
   *words.mutable_state() = stateFor(peer);
   peer.link->send(message);

@@ -34,11 +34,12 @@ class Center {
   // False: the sender was refused, and its link is to be closed.
   bool received(LinkId id, const Message& message);
   void closed(LinkId id);
-  // The run shall end when what is begun is finished.
-  void halt();
+  // The run shall end when what is begun is finished: as interrupted, or as if its target was reached.
+  void halt(bool isInterrupted);
 
   // The run is over, with its last duties.
   bool isOver() const { return isOver_; }
+  bool hasMembers() const;
 
  private:
   // A gradient on its way.
@@ -120,6 +121,7 @@ class Center {
   std::optional<Commit> lastCommit_;
   std::int64_t dropped_ = 0;
   bool isHalted_ = false;
+  bool isInterrupted_ = false;
   bool hasEnded_ = false;
   bool isOver_ = false;
 };

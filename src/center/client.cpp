@@ -71,6 +71,9 @@ class CenterClient::Impl {
   void finish(std::span<const LossSum> losses);
   Step fetch(const std::vector<ArenaToFill>& arenas);
   void say(const wire::Envelope& envelope) { servers_.front()->link->send(envelope); }
+  void sayToAll(const wire::Envelope& envelope) {
+    for (const auto& server : servers_) server->link->send(envelope);
+  }
   Traffic traffic() const { return {.sent = sent_, .received = received_}; }
 
  private:
@@ -389,7 +392,7 @@ CenterClient::Order CenterClient::Impl::next() {
     pullIfOlder(0, head.end());
     return {.kind = Order::Kind::End,
             .work = {},
-            .isHalted = head.end().is_halted(),
+            .isInterrupted = head.end().is_interrupted(),
             .state = stateOf(head.end().state())};
   }
   const wire::Assign& assign = head.assign();
@@ -519,7 +522,7 @@ void CenterClient::halt() {
 void CenterClient::settle() {
   wire::Envelope envelope;
   envelope.mutable_settled();
-  impl_->say(envelope);
+  impl_->sayToAll(envelope);
 }
 CenterClient::Traffic CenterClient::traffic() const {
   return impl_->traffic();

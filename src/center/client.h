@@ -77,7 +77,7 @@ class CenterClient {
     Kind kind = Kind::Compute;
     Work work;
     std::optional<Work> following{};  // where it is known already
-    bool isHalted = false;  // End: before its target
+    bool isInterrupted = false;       // End: before its target, by somebody's wish
     RunState state{};
   };
   // Waits. On return the weights are those to compute with. PeerError where a server does not come back.
@@ -91,7 +91,9 @@ class CenterClient {
   // Weights and slots as they are now: each server's of one moment. Between orders. Returns how many updates they have had (the
   // fewest, where servers differ).
   Step fetch(const std::vector<ArenaToFill>& arenas);
+  // The run shall end, as if its target was reached.
   void halt();
+  // A chief's last duties are done.
   void settle();
 
   // Floats that were sent and received, in bytes.

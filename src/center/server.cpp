@@ -1,5 +1,8 @@
 #include "center/server.h"
 
+#include <chrono>
+#include <thread>
+
 #include "center/client.h"
 #include "center/grpc_link.h"
 #include "center/local_connector.h"
@@ -28,8 +31,18 @@ std::string CenterServer::address() const {
   return impl_->address();
 }
 
-void CenterServer::halt() {
+bool CenterServer::halt() {
+  if (!impl_->loop().hasMembers()) return false;
   impl_->loop().inbox().put({.kind = Incoming::Kind::Halt});
+  return true;
+}
+
+bool CenterServer::hasWorkers() const {
+  return impl_->loop().hasLinks();
+}
+
+void CenterServer::wait(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
 bool CenterServer::isOver(double seconds) {

@@ -31,8 +31,10 @@ class CenterServer {
 
   // As workers name it.
   std::string address() const;
-  // The run ends as soon as what is begun is finished.
-  void halt();
+  // The run ends as soon as what is begun is finished. False where there is none.
+  bool halt();
+  bool hasWorkers() const;
+  void wait(double seconds);
   // Whether the run is over, at once or within this time.
   bool isOver(double seconds = 0);
 

@@ -35,13 +35,15 @@ void ServerLoop::run() {
         links_.erase(incoming.link);
         break;
       case Incoming::Kind::Halt:
-        center_.halt();
+        center_.halt(true);
         break;
       case Incoming::Kind::Stop:
         for (const auto& [id, link] : links_) link->close();
         links_.clear();
         return;
     }
+    hasLinks_ = !links_.empty();
+    hasMembers_ = center_.hasMembers();
     if (center_.isOver()) {
       const std::lock_guard lock(mutex_);
       isOver_ = true;

@@ -1,6 +1,7 @@
 // The thread of a server, over any transport. Private to center.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -22,6 +23,8 @@ class ServerLoop {
   // For transports, from any thread: a link's opening, messages and closing, in that order.
   Inbox& inbox() { return inbox_; }
   bool isOver(double seconds);
+  bool hasLinks() const { return hasLinks_; }
+  bool hasMembers() const { return hasMembers_; }
 
  private:
   void run();
@@ -32,6 +35,8 @@ class ServerLoop {
   std::mutex mutex_;
   std::condition_variable over_;
   bool isOver_ = false;
+  std::atomic<bool> hasLinks_ = false;
+  std::atomic<bool> hasMembers_ = false;
   std::thread thread_;
 };
 

@@ -20,7 +20,19 @@ struct TrainArguments {
   std::vector<GivenSettings> layers;
   std::vector<std::string> notes;  // to print first
   Verbosity verbosity = Verbosity::Normal;
+  std::string join;         // addresses of a center's servers
+  std::string credentials;  // a file
+  bool insecure = false;
   std::chrono::steady_clock::time_point processStart;
+};
+
+struct ServeArguments {
+  std::string listen = "127.0.0.1:0";
+  int servers = 1;
+  int index = 0;
+  std::string credentials;
+  bool insecure = false;
+  std::string jobDirectory = "center";
 };
 
 struct EvaluateArguments {
@@ -55,6 +67,7 @@ struct VerifyArguments {
 };
 
 int trainCommand(const RunContext& context, const TrainArguments& arguments);
+int serveCommand(const ServeArguments& arguments);
 int evaluateCommand(const RunContext& context, const EvaluateArguments& arguments);
 int describeCommand(const RunContext& context, const DescribeArguments& arguments);
 int studyCommand(const NetworkRegistry& networks, const StudyArguments& arguments);

@@ -51,7 +51,7 @@ std::string parseMessage(const CLI::App& app, const CLI::ParseError& error) {
   if (app.get_subcommands().empty()) {
     const std::vector<std::string> rest = app.remaining();
     return fmt::format(
-        "{} is train, eval, describe, data, report, study, verify or bench (see cohort --help)",
+        "{} is train, serve, eval, describe, data, report, study, verify or bench (see cohort --help)",
         rest.empty() ? "the first word after cohort" : fmt::format("'{}' is no command: it", rest[0]));
   }
   return error.what();
@@ -92,6 +92,7 @@ struct Parser {
   CLI::App app{"Trains neural networks on CPU workers, with the same bits for any number of cores."};
   SettingOptions trainOptions;
   TrainArguments train;
+  ServeArguments serve;
   EvaluateArguments evaluate;
   SettingOptions describeOptions;
   DescribeArguments describe;
@@ -117,6 +118,11 @@ Parser::Parser(const RunContext& context) {
           [this](const std::string& value) { trainOptions.flags()[std::string(kJobDirectory)] = {value}; },
           "the run's folder (default: a new runs/NETWORK-DATE-N)")
       ->type_name("DIR");
+  command->add_option("--join", train.join, "train as a worker of a center: its servers, in their order")
+      ->type_name("HOST:PORT,...");
+  command->add_option("--credentials", train.credentials, "the center's file, which lets this worker in")
+      ->type_name("FILE");
+  command->add_flag("--insecure", train.insecure, "join a center without TLS, where anybody may");
   addVerbosity(*command, train.verbosity);
   trainOptions.addTo(*command, [](const Setting&) { return true; });
   command->footer(
@@ -126,6 +132,25 @@ Parser::Parser(const RunContext& context) {
     train.layers = trainOptions.layers(train.notes);
     exitCode = trainCommand(context, train);
   });
+
+  command = app.add_subcommand("serve", "One server of a center, for workers that --join it");
+  command->add_option("--listen", serve.listen, "where workers reach it (port 0: any that is free)")
+      ->type_name("HOST:PORT")
+      ->capture_default_str();
+  command->add_option("--servers", serve.servers, "servers that share the parameters")
+      ->type_name("M")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_option("--server-index", serve.index, "which of them this is, from 0 on")
+      ->type_name("K")
+      ->check(CLI::Range(0, 1023))
+      ->capture_default_str();
+  command
+      ->add_option("--credentials", serve.credentials, "the run's file (default: the first server makes one)")
+      ->type_name("FILE");
+  command->add_flag("--insecure", serve.insecure, "no TLS, though others may reach the address");
+  command->add_option("--job-dir", serve.jobDirectory, "its folder")->type_name("DIR")->capture_default_str();
+  command->callback([this] { exitCode = serveCommand(serve); });
 
   command = app.add_subcommand("eval", "Loss, top-1 and top-5 of a run's checkpoint");
   command->add_option("--job-dir", evaluate.jobDirectory, "the run's folder")->type_name("DIR")->required();

@@ -14,6 +14,8 @@
 #include "base/crash_point.h"
 #include "base/error.h"
 #include "base/host.h"
+#include "center/client.h"
+#include "cli/center_options.h"
 #include "cli/commands.h"
 #include "cli/console_observer.h"
 #include "cli/run.h"
@@ -21,6 +23,7 @@
 #include "cli/terminal.h"
 #include "comm/channel.h"
 #include "comm/mpi_transport.h"
+#include "launch/center_supervisor.h"
 #include "launch/supervisor.h"
 #include "launch/supervisor_link.h"
 #include "launch/worker_cores.h"
@@ -206,6 +209,138 @@ int trainUnderMpi(const RunContext& context, const TrainArguments& arguments) {
   return kInternalError;
 }
 
+// ---- with a center
+
+std::optional<Credentials> joinCredentials(const TrainArguments& arguments,
+                                           const std::vector<std::string>& addresses) {
+  if (!arguments.credentials.empty()) return readCredentials(arguments.credentials);
+  const auto foreign = std::ranges::find_if_not(addresses, isPrivateAddress);
+  if (foreign == addresses.end() || arguments.insecure) return std::nullopt;
+  throw UsageError(
+      fmt::format("{} is on another machine: give --credentials FILE, which the first server has made in its "
+                  "job directory "
+                  "(or --insecure, where its servers have that too)",
+                  *foreign));
+}
+
+// Of the workers that share this machine's cores, this is number `worker`.
+std::vector<int> coresInCenter(int worker, int workers) {
+  const WorkerCores own{.host = hostName(), .online = onlineCores(), .allowed = allowedCores()};
+  return coresOfWorker(std::vector<WorkerCores>(static_cast<std::size_t>(workers), own), worker);
+}
+
+int trainInCenter(const RunContext& context, const TrainArguments& arguments, SupervisorLink& link,
+                  int worker) {
+  Console console(stdout, stderr, terminalOptions(arguments.verbosity));
+  Screen& screen = link ? static_cast<Screen&>(link) : console;
+  const std::vector<std::string> addresses = parseAddresses(arguments.join, "--join");
+  Request request = requestOf(context, arguments);
+  request.config.servers = static_cast<std::int64_t>(addresses.size());
+  if (!hasCenter(request.config) || request.config.sync == "local" || request.config.sync == "diloco") {
+    throw UsageError(
+        fmt::format("--sync {} has no center to join; use bsp, async, ssp or backup", request.config.sync));
+  }
+  if (request.directory.empty()) request.directory = newJobDirectory(request.config.network);
+  const JobDirectory job(request.directory, JobDirectory::Role::Member);
+  Activity activity;
+  link.watch(worker, activity);
+  Observers observers;
+  ConsoleObserver shown(screen);
+  std::optional<WorkerLog> log;
+  if (!link || worker == 0) printPlan(screen, request.config, request.directory);
+  observers.add(shown);
+  observers.add(log.emplace(request.directory, worker));
+  if (link) log->takeOutput();
+  const int workers = link ? static_cast<int>(request.config.workers) : 1;
+  const RunSummary summary = runWithCenter(
+      context, std::move(request.config), job, stopOnSignals(), arguments.processStart, observers,
+      {.servers = connectorTo(addresses, joinCredentials(arguments, addresses)),
+       .activity = activity,
+       .cores = coresInCenter(worker, workers),
+       .name = fmt::format("{}:{}", hostName(), getpid()),
+       .isFirst = !link || worker == 0});
+  link.unwatch();
+  if (summary.isChief) {
+    screen.endProgress();
+    printSummary(screen, summary);
+    if (summary.interrupted) {
+      screen.result(fmt::format("stopped by a signal; go on with: cohort train --job-dir {}",
+                                request.directory.string()));
+    }
+  } else if (!link) {
+    screen.result(summary.interrupted ? "left the run, which goes on" : "the run is over");
+  }
+  return summary.interrupted ? kResume : kSuccess;
+}
+
+int trainAsJoined(const RunContext& context, const TrainArguments& arguments) {
+  const char* fifo = std::getenv(kSupervisorVariable);
+  const char* number = std::getenv(kWorkerVariable);
+  const int worker = number == nullptr ? 0 : std::atoi(number);
+  stopOnSignals();  // before gRPC makes threads
+  SupervisorLink link(fifo == nullptr ? "" : fifo);
+  if (!link) return trainInCenter(context, arguments, link, worker);
+  ignoreFurtherSignals();
+  setCrashWorker(worker);
+  const auto fail = [&](const std::string& sentence, int code) {
+    link.failed(worker, sentence, code);
+    return code;
+  };
+  try {
+    return trainInCenter(context, arguments, link, worker);
+  } catch (const UsageError& error) {
+    return fail(error.what(), kUsageError);
+  } catch (const IoError& error) {
+    return fail(error.what(), kIoError);
+  } catch (const PeerError& error) {
+    return fail(error.what(), kPeerError);
+  } catch (const std::exception& error) {
+    return fail(error.what(), kInternalError);
+  }
+}
+
+// What a supervisor's workers are started with, and where.
+struct Started {
+  std::filesystem::path directory;
+  std::vector<std::string> words;
+};
+
+Started startedWith(const TrainArguments& arguments, const Request& request, Screen& screen) {
+  Started started{.directory = request.directory, .words = arguments.words};
+  if (started.directory.empty()) {
+    started.directory = newJobDirectory(request.config.network);
+    started.words.insert(started.words.end(), {"--job-dir", started.directory.string()});
+    screen.print(fmt::format("job directory {}", started.directory.string()));
+  }
+  // As many images in a step, however many workers there will be.
+  if (isGiven(arguments, "batch-per-worker")) {
+    started.words.insert(started.words.end(), {"-o", "batch-per-worker=0", "-o",
+                                               fmt::format("batch-size={}", request.config.batchSize)});
+  }
+  return started;
+}
+
+std::string ownProgram() {
+  return std::filesystem::read_symlink("/proc/self/exe").string();
+}
+
+int superviseWithCenter(const TrainArguments& arguments, const Request& request) {
+  Console console(stdout, stderr, terminalOptions(arguments.verbosity));
+  const Started started = startedWith(arguments, request, console);
+  CenterSupervisorOptions options{
+      .program = ownProgram(),
+      .workerCommand = started.words,
+      .workers = static_cast<int>(request.config.workers),
+      .servers = static_cast<int>(std::max<std::int64_t>(1, request.config.servers)),
+      .maxRestarts = static_cast<int>(request.config.maxRestarts),
+      .stallSeconds = request.config.stallTimeout};
+  if (!request.config.chaos.empty()) options.chaos = std::stoull(request.config.chaos);
+  const JobDirectory job(started.directory, JobDirectory::Role::Supervisor);
+  const int code = superviseCenter(options, job, console);
+  console.endProgress();
+  return code;
+}
+
 // The largest smaller number that the run can have; the same where there is none.
 int fewerWorkers(RunConfig config, int workers) {
   for (config.workers = workers - 1; config.workers >= 1; --config.workers) {
@@ -221,27 +356,17 @@ int fewerWorkers(RunConfig config, int workers) {
 
 int superviseTraining(const TrainArguments& arguments, const Request& request) {
   Console console(stdout, stderr, terminalOptions(arguments.verbosity));
-  SupervisorOptions options{.command = {std::filesystem::read_symlink("/proc/self/exe").string()},
+  const Started started = startedWith(arguments, request, console);
+  SupervisorOptions options{.command = {ownProgram()},
                             .workers = static_cast<int>(request.config.workers),
                             .maxRestarts = static_cast<int>(request.config.maxRestarts),
                             .stallSeconds = request.config.stallTimeout};
-  options.command.insert(options.command.end(), arguments.words.begin(), arguments.words.end());
-  std::filesystem::path directory = request.directory;
-  if (directory.empty()) {
-    directory = newJobDirectory(request.config.network);
-    options.command.insert(options.command.end(), {"--job-dir", directory.string()});
-    console.print(fmt::format("job directory {}", directory.string()));
-  }
-  // As many images in a step, however many workers there will be.
-  if (isGiven(arguments, "batch-per-worker")) {
-    options.command.insert(options.command.end(), {"-o", "batch-per-worker=0", "-o",
-                                                   fmt::format("batch-size={}", request.config.batchSize)});
-  }
+  options.command.insert(options.command.end(), started.words.begin(), started.words.end());
   if (request.config.elastic) {
     options.fewer = [config = request.config](int workers) { return fewerWorkers(config, workers); };
   }
   if (!request.config.chaos.empty()) options.chaos = std::stoull(request.config.chaos);
-  const JobDirectory job(directory, JobDirectory::Role::Supervisor);
+  const JobDirectory job(started.directory, JobDirectory::Role::Supervisor);
   const int code = supervise(options, job, console);
   console.endProgress();
   return code;
@@ -250,8 +375,10 @@ int superviseTraining(const TrainArguments& arguments, const Request& request) {
 }  // namespace
 
 int trainCommand(const RunContext& context, const TrainArguments& arguments) {
+  if (!arguments.join.empty()) return trainAsJoined(context, arguments);
   if (startedByMpi()) return trainUnderMpi(context, arguments);
   const Request request = requestOf(context, arguments);
+  if (hasCenter(request.config)) return superviseWithCenter(arguments, request);
   if (request.config.workers > 1) return superviseTraining(arguments, request);
   Console console(stdout, stderr, terminalOptions(arguments.verbosity));
   Communicator alone;

@@ -75,7 +75,7 @@ class Prefetcher {
   std::mutex mutex_;  // over the lanes' counts and the slots' states
   std::condition_variable roomMade_;
   std::condition_variable slotFilled_;
-  std::vector<Lane> lanes_;
+  std::deque<Lane> lanes_;
   bool stop_ = false;
   std::vector<std::jthread> threads_;
 };

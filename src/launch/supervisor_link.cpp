@@ -47,10 +47,10 @@ double secondsOf(clockid_t clock) {
 
 // Goes up while anything is computed: the processor time of all threads but those that only look and tell. Called by the
 // thread that tells.
-std::uint64_t workBeats(Communicator& workers) {
+std::uint64_t workBeats(double otherSeconds) {
   constexpr double kBeatSeconds = 0.05;
   const double seconds =
-      secondsOf(CLOCK_PROCESS_CPUTIME_ID) - secondsOf(CLOCK_THREAD_CPUTIME_ID) - workers.busySeconds();
+      secondsOf(CLOCK_PROCESS_CPUTIME_ID) - secondsOf(CLOCK_THREAD_CPUTIME_ID) - otherSeconds;
   return seconds > 0 ? static_cast<std::uint64_t>(seconds / kBeatSeconds) : 0;
 }
 
@@ -71,9 +71,10 @@ class SupervisorLink::Impl {
     wake_.notify_all();
   }
 
-  void watch(Communicator& workers, const Activity& activity) {
-    worker_ = workers.rank();
-    signs_ = std::jthread([this, &workers, &activity](const std::stop_token& stop) {
+  // `workers`: nullptr in a center.
+  void watch(int worker, Communicator* workers, const Activity& activity) {
+    worker_ = worker;
+    signs_ = std::jthread([this, workers, &activity](const std::stop_token& stop) {
       std::unique_lock lock(mutex_);
       while (!stop.stop_requested()) {
         lock.unlock();
@@ -116,18 +117,22 @@ class SupervisorLink::Impl {
   }
 
  private:
-  static WorkerMessage signOf(Communicator& workers, const Activity& activity) {
+  WorkerMessage signOf(Communicator* workers, const Activity& activity) const {
     const Activity::Snapshot now = activity.now();
     WorkerMessage sign;
-    sign.worker = workers.rank();
+    sign.worker = worker_;
     sign.process = ::getpid();
     sign.step = now.step;
     sign.isTraining = now.phase == Activity::Phase::Steps;
     // A disk may take its time.
     sign.mayRest = now.phase == Activity::Phase::Checkpoint || now.phase == Activity::Phase::Ending;
-    sign.beats = now.beats + workBeats(workers);
+    sign.beats = now.beats + workBeats(workers == nullptr ? 0 : workers->busySeconds());
     sign.doing = doingText(now);
-    sign.waitsFor = workers.waitingFor();
+    if (workers != nullptr) {
+      sign.waitsFor = workers->waitingFor();
+    } else if (now.isWaiting) {
+      sign.waitsFor = "the center";
+    }
     return sign;
   }
 
@@ -149,7 +154,11 @@ SupervisorLink::SupervisorLink(const std::filesystem::path& fifo) {
 SupervisorLink::~SupervisorLink() = default;
 
 void SupervisorLink::watch(Communicator& workers, const Activity& activity) {
-  if (impl_) impl_->watch(workers, activity);
+  if (impl_) impl_->watch(workers.rank(), &workers, activity);
+}
+
+void SupervisorLink::watch(int worker, const Activity& activity) {
+  if (impl_) impl_->watch(worker, nullptr, activity);
 }
 
 void SupervisorLink::unwatch() {

@@ -28,6 +28,8 @@ class SupervisorLink : public Screen {
   explicit operator bool() const { return impl_ != nullptr; }
   // From now on until `unwatch`, tells of this worker; both live until then.
   void watch(Communicator& workers, const Activity& activity);
+  // The same for a worker of a center.
+  void watch(int worker, const Activity& activity);
   void unwatch();
 
   // The last words.

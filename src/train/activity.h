@@ -17,6 +17,7 @@ class Activity {
     Phase phase = Phase::Preparing;
     Step step = 0;            // done
     bool isReading = false;   // a lane waits for samples
+    bool isWaiting = false;   // for a center
     std::uint64_t beats = 0;  // goes up with everything that is done
   };
 
@@ -37,14 +38,22 @@ class Activity {
     beat();
   }
 
+  // The training thread, around its waiting for a center.
+  void wait(bool isWaiting) {
+    waiting_ = isWaiting;
+    beat();
+  }
+
   Snapshot now() const {
-    return {.phase = phase_, .step = step_, .isReading = reading_ > 0, .beats = beats_};
+    return {
+        .phase = phase_, .step = step_, .isReading = reading_ > 0, .isWaiting = waiting_, .beats = beats_};
   }
 
  private:
   std::atomic<Phase> phase_ = Phase::Preparing;
   std::atomic<Step> step_ = 0;
   std::atomic<int> reading_ = 0;
+  std::atomic<bool> waiting_ = false;
   std::atomic<std::uint64_t> beats_ = 0;
 };
 

@@ -38,6 +38,7 @@ class CheckpointStore {
   ~CheckpointStore();
 
   std::vector<CheckpointFile> list() const { return listCheckpoints(directory_); }
+  std::filesystem::path pathOf(Step step) const;
 
   // Returns when the state is copied; waits for an earlier one still being written. An IoError of an earlier write is
   // thrown here, in saveNow or in wait. Weights that are not finite are not written: a UsageError.
@@ -53,7 +54,6 @@ class CheckpointStore {
  private:
   class Writer;
 
-  std::filesystem::path pathOf(Step step) const;
   void removeOld(Step newest) const;
 
   std::filesystem::path directory_;

@@ -170,8 +170,26 @@ std::string networkOf(std::span<const GivenSettings> layers) {
 
 }  // namespace
 
+bool hasCenter(const RunConfig& config) {
+  return config.servers > 0 || config.sync == "async" || config.sync == "ssp" || config.sync == "backup";
+}
+
 void requireWorkers(const RunConfig& config) {
-  const bool isLocal = config.sync != "bsp";
+  const bool isLocal = config.sync == "local" || config.sync == "diloco";
+  if (isLocal && config.servers > 0) {
+    throw UsageError(fmt::format(
+        "--sync {} has no center; leave --servers out, or use bsp, async, ssp or backup", config.sync));
+  }
+  if (hasCenter(config) && config.wire != "fp32") {
+    throw UsageError("--wire fp16 is for workers without a center; leave it out, or leave --servers out");
+  }
+  if (config.sync == "backup" && config.backups >= config.workers) {
+    throw UsageError(fmt::format(
+        "--backups {} of {} workers leaves nobody to wait for; --backups 0 to {} would do, or more --workers",
+        config.backups, config.workers, config.workers - 1));
+  }
+  // A step is one worker's: there is nothing to divide.
+  if (config.sync == "async" || config.sync == "ssp") return;
   if (isLocal && config.averageDecay > 0) {
     throw UsageError(
         fmt::format("--average-decay needs weights that all workers share at every step, which --sync {} has "

@@ -9,8 +9,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -22,44 +20,19 @@
 #include "train/config_file.h"
 #include "train/evaluator.h"
 #include "train/recorder.h"
+#include "train/run_report.h"
 #include "train/run_setup.h"
 #include "train/same_configuration.h"
-#include "train/step_log.h"
 #include "train/trainer.h"
 
 namespace cohort {
 namespace {
-
-void addUsage(RunSummary& summary) {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  summary.cpuSeconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
-  summary.peakMemoryBytes = std::int64_t{usage.ru_maxrss} * 1024;
-}
-
-// Steps that "recent" means, for the reported speed and the final loss.
-constexpr std::size_t kRecent = 100;
 
 constexpr int kChannel = 0;
 // Above those of the rules.
 constexpr int kAveragesTag = Communicator::kTags / 2;
 constexpr int kRuleTags = 16;  // a rule's own, beside its exchange's
 constexpr int kGradientsTag = kAveragesTag + Communicator::kTags / 4;
-
-// NaN where there is none.
-double meanOfKnown(const std::vector<double>& values) {
-  double sum = 0;
-  int known = 0;
-  for (const double value : values) {
-    if (std::isnan(value)) continue;
-    sum += value;
-    ++known;
-  }
-  return known == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / known;
-}
 
 // Everything that a run holds, from the configuration to the last summary.
 class Run {
@@ -75,7 +48,6 @@ class Run {
         observer_(observer),
         data_(openData(context, config_)),
         target_(targetStep(config_, data_.train->size())),
-        logInterval_(logInterval(config_, target_)),
         lanes_(laneCount(), coresOf(config_, place, laneCount())),
         model_(makeModel(context, config_, lanes_)),
         plan_(model_->layout(), workers_.size()),
@@ -85,7 +57,7 @@ class Run {
                                 .grains = static_cast<int>(config_.grains),
                                 .seed = config_.seed,
                                 .shuffle = config_.shuffle && config_.randomness}),
-        schedule_(shardOptions(config_, data_.train->size()).schedule),
+        report_(config_, target_, data_.train->size(), observer, processStart),
         rule_(makeRule()),
         evaluator_(channel_, plan_, *model_, state_, *data_.evaluation, kAveragesTag) {
     configText_ = toYaml(config_);
@@ -98,7 +70,7 @@ class Run {
     return grainsOfWorker(static_cast<int>(config_.grains), workers_.rank(), workers_.size());
   }
   int laneCount() const { return lanesOf(config_, place_, ownGrains().count()); }
-  bool isLocal() const { return config_.sync != "bsp"; }
+  bool isLocal() const { return config_.sync == "local" || config_.sync == "diloco"; }
   TrainingState makeState() const;
   std::unique_ptr<SyncRule> makeRule();
   Wishes wishes(const StopFlag& stop, Clock::time_point begin) const;
@@ -108,11 +80,7 @@ class Run {
   std::string diverged();
   void checkpoint();
   EvaluationPoint evaluate();
-  bool logPointAfter(Step step) const { return step % logInterval_ == 0 || step == target_; }
-  void report(const LossSum& sums);
-  void logPoint();
-  StepLog::Totals totals() const;
-  double learningRate(Step step) const;
+  TimeShares totals() const;
   RunSummary summarize();
   void gatherWorkers(RunSummary& summary) const;
 
@@ -126,14 +94,13 @@ class Run {
   RunObserver& observer_;
   RunData data_;
   Step target_;
-  Step logInterval_;
   Lanes lanes_;
   std::unique_ptr<Model> model_;
   BucketPlan plan_;
   TrainingState state_;
   CheckpointStore checkpoints_;
   BatchSource batches_;
-  Schedule schedule_;
+  RunReport report_;
   std::unique_ptr<SyncRule> rule_;
   std::unique_ptr<Prefetcher> prefetcher_;
   std::unique_ptr<Trainer> trainer_;
@@ -150,11 +117,7 @@ class Run {
     bool receipt = false;
   };
   Due due_;
-  StepTimes times_;
-  double firstWaitSeconds_ = 0;  // in the step that times_ leave out
-  std::vector<double> losses_;   // of the last kRecent steps, by step modulo kRecent
-  std::optional<LossSum> evaluation_;
-  StepLog log_;
+  double firstWaitSeconds_ = 0;  // in the step whose time is forgotten
   Evaluator evaluator_;
   std::unique_ptr<Recorder> recorder_;  // from the restored step on
   RunSummary summary_;
@@ -234,6 +197,7 @@ RunSummary Run::train(const StopFlag& stop) {
   restore();
   if (workers_.isFirst()) job_.writeConfig(configText_);
   recorder_ = std::make_unique<Recorder>(config_, job_, workers_, plan_, state_, kGradientsTag);
+  report_.recordTo(*recorder_);
   const int threads = threadsOf(config_, place_);
   std::vector<std::string> notes;
   if (config_.wire == "fp16" && workers_.size() > 1) {
@@ -258,7 +222,7 @@ RunSummary Run::train(const StopFlag& stop) {
     model_->prepareTraining(state_.weights.span());
     if (workers_.isFirst()) job_.writeLayers(toJson(model_->layers()));
     prefetcher_ = startPrefetcher();
-    trainer_ = std::make_unique<Trainer>(lanes_, model_->trainables(), *rule_, *prefetcher_, place_.activity);
+    trainer_ = std::make_unique<Trainer>(lanes_, model_->trainables(), *rule_, place_.activity);
     loop(stop);
   }
   place_.activity.enter(Activity::Phase::Ending);
@@ -285,22 +249,20 @@ void Run::loop(const StopFlag& stop) {
   while (state_.step < target_) {
     // The first step touches all memory for the first time; a longer run's speed is told without it.
     if (state_.step == startStep_ + 1) {
-      times_ = StepTimes();
-      firstWaitSeconds_ = totals().seconds.wait;
+      report_.forgetTimes();
+      firstWaitSeconds_ = totals().wait;
     }
     const Clock::time_point start = Clock::now();
-    rule_->keepGradients(logPointAfter(state_.step + 1) ? recorder_->gradients() : std::span<float>());
-    const StepResult result = trainer_->step(state_.step, wishes(stop, begin));
+    rule_->keepGradients(report_.isLogPoint(state_.step + 1) ? recorder_->gradients() : std::span<float>());
+    const StepResult result = trainer_->step(state_.step, *prefetcher_, wishes(stop, begin));
     const LossSum& sums = result.loss;
     const double seconds = secondsSince(start);
-    times_.add(seconds);
-    log_.add(sums, seconds);
     if (!std::isfinite(sums.loss)) {
       throw UsageError(diverged());
     }
     ++state_.step;
     place_.activity.finishStep(state_.step);
-    report(sums);
+    report_.addSteps(state_.step - 1, state_.step, sums, seconds);
     due_.wishes |= result.wishes;
     // The only worker need not tell others first.
     if (workers_.size() == 1) due_.wishes |= wishes(stop, begin);
@@ -309,7 +271,7 @@ void Run::loop(const StopFlag& stop) {
     due_.receipt |= recorder_->wantsReceipt(state_.step);
     const bool isCommon = rule_->isCommon(state_.step - 1);
     if (isCommon && std::exchange(due_.receipt, false)) recorder_->addReceipt(sums.meanLoss());
-    if (logPointAfter(state_.step)) logPoint();
+    if (report_.isLogPoint(state_.step)) report_.logPoint(state_.step, totals());
     if (state_.step == target_) break;
     if (!isCommon) continue;
     summary_.interrupted = (due_.wishes & kWishStop) != 0;
@@ -352,67 +314,31 @@ void Run::checkpoint() {
 EvaluationPoint Run::evaluate() {
   const Clock::time_point start = Clock::now();
   place_.activity.enter(Activity::Phase::Evaluation);
-  evaluation_ = evaluator_.run();
+  const LossSum sums = evaluator_.run();
   summary_.evaluationSeconds += secondsSince(start);
-  EvaluationPoint point{.step = state_.step,
-                        .split = config_.evalOn,
-                        .loss = evaluation_->meanLoss(),
-                        .accuracy = evaluation_->accuracy(),
-                        .top5 = evaluation_->top5Accuracy(),
-                        .samples = evaluation_->samples};
-  recorder_->add(point);
-  return point;
+  return report_.addEvaluation(state_.step, sums);
 }
 
-// A worker without a slice of a very small network has no shard to ask.
-double Run::learningRate(Step step) const {
-  return config_.learningRate * schedule_.factor(step);
-}
-
-StepLog::Totals Run::totals() const {
+TimeShares Run::totals() const {
   const double lanes = lanes_.count();
   const PhaseSeconds seconds = trainer_->seconds();
   const double update = rule_->updateSeconds() / lanes;
-  return {.seconds = {.data = seconds.data / lanes,
-                      .forward = seconds.forward / lanes,
-                      .backward = seconds.backward / lanes - update,
-                      .update = update,
-                      .wait = seconds.wait / lanes,
-                      .checkpoint = summary_.checkpointSeconds,
-                      .evaluation = summary_.evaluationSeconds},
-          .elapsed = secondsSince(processStart_)};
-}
-
-void Run::logPoint() {
-  const double epoch =
-      static_cast<double>(state_.step * config_.batchSize) / static_cast<double>(data_.train->size());
-  const TrainPoint point = log_.take(state_.step, epoch, learningRate(state_.step - 1), totals());
-  recorder_->add(point);
-  observer_.logged(point);
-}
-
-void Run::report(const LossSum& sums) {
-  const double loss = sums.meanLoss();
-  if (losses_.size() < kRecent) losses_.resize(kRecent, std::numeric_limits<double>::quiet_NaN());
-  losses_[times_.steps() % kRecent] = loss;
-  const double speed = times_.recentSpeed(config_.batchSize, kRecent);
-  const bool known = target_ != std::numeric_limits<Step>::max();
-  observer_.progressed(
-      {.step = state_.step,
-       .targetStep = known ? target_ : 0,
-       .loss = loss,
-       .imagesPerSecond = speed,
-       .learningRate = learningRate(state_.step - 1),
-       .secondsLeft = known ? static_cast<double>((target_ - state_.step) * config_.batchSize) / speed : -1,
-       .logPoint = logPointAfter(state_.step)});
+  return {.data = seconds.data / lanes,
+          .forward = seconds.forward / lanes,
+          .backward = seconds.backward / lanes - update,
+          .update = update,
+          .wait = seconds.wait / lanes,
+          .checkpoint = summary_.checkpointSeconds,
+          .evaluation = summary_.evaluationSeconds};
 }
 
 // How each worker fared, on the first one.
 void Run::gatherWorkers(RunSummary& summary) const {
-  const double busy = times_.totalSeconds() - (summary.waitSeconds - firstWaitSeconds_);
+  const double busy = report_.times().totalSeconds() - (summary.waitSeconds - firstWaitSeconds_);
   const double share = static_cast<double>(ownGrains().count()) / static_cast<double>(config_.grains);
   // Its own speed: its part of the batch, in the time that it did not wait for others.
-  const double images = static_cast<double>(times_.steps()) * static_cast<double>(config_.batchSize) * share;
+  const double images =
+      static_cast<double>(report_.times().steps()) * static_cast<double>(config_.batchSize) * share;
   const WorkerSummary own{.host = hostName(),
                           .lanes = lanes_.count(),
                           .imagesPerSecond = busy > 0 ? images / busy : 0,
@@ -429,29 +355,12 @@ void Run::gatherWorkers(RunSummary& summary) const {
 
 RunSummary Run::summarize() {
   RunSummary s = summary_;
-  s.network = config_.network;
-  s.dataset = config_.dataset;
-  s.evaluatedOn = config_.evalOn;
+  report_.fill(s, state_.step);
   s.startStep = startStep_;
-  s.step = state_.step;
-  s.loss = meanOfKnown(losses_);
-  if (!s.interrupted) s.evaluation = evaluation_;
-  s.speed = times_.statistics(config_.batchSize);
   s.threads = lanes_.count();
-  if (trainer_) {
-    const TimeShares seconds = totals().seconds;
-    s.dataSeconds = seconds.data;
-    s.forwardSeconds = seconds.forward;
-    s.updateSeconds = seconds.update;
-    s.backwardSeconds = seconds.backward;
-    s.waitSeconds = seconds.wait;
-  }
+  if (trainer_) addTimes(s, totals());
   s.weightsHash = weightsHash(state_.weights.span());
-  for (const CheckpointFile& file : checkpoints_.list()) {
-    if (file.step == lastCheckpoint_) s.checkpoint = file.path.string();
-  }
-  s.elapsedSeconds = secondsSince(processStart_);
-  addUsage(s);
+  s.checkpoint = checkpoints_.pathOf(lastCheckpoint_).string();
   return s;
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@
 #include "train/summary.h"
 
 namespace cohort {
+
+class Connector;
 
 // What a run finds by name, and where it may keep what it measured of a dataset.
 struct RunContext {
@@ -80,6 +83,21 @@ using StopFlag = std::atomic<bool>;
 RunSummary runTraining(const RunContext& context, RunConfig config, const JobDirectory& job,
                        const StopFlag& stop, std::chrono::steady_clock::time_point processStart,
                        RunObserver& observer, const WorkerPlace& place);
+
+// One of the workers of a center.
+struct CenterPlace {
+  std::shared_ptr<Connector> servers;
+  Activity& activity;                       // told what it does
+  std::vector<int> cores = allowedCores();  // for its lanes
+  std::string name{};                       // for people
+  bool isFirst = true;                      // tells how the run starts
+};
+
+// The same for a worker of a center. The worker that is the center's chief writes records and checkpoints; where it leaves, another
+// goes on with that.
+RunSummary runWithCenter(const RunContext& context, RunConfig config, const JobDirectory& job,
+                         const StopFlag& stop, std::chrono::steady_clock::time_point processStart,
+                         RunObserver& observer, const CenterPlace& place);
 
 struct EvaluationResult {
   std::filesystem::path checkpoint;

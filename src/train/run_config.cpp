@@ -58,6 +58,10 @@ constexpr Range kRanges[] = {
     {"outer-lr", 0, 1e6},
     {"outer-momentum", 0, 1},
     {"stall-timeout", 1, 1e9},
+    {"servers", 0, 1024},
+    {"staleness", 0, kMostSteps},
+    {"backups", 0, 4095},
+    {"recovery-wait", 0, 1e9},
     {"data-threads", -1, 256},
 };
 
@@ -113,7 +117,7 @@ void checkText(std::string_view name, const std::string& text) {
   } else if (name == "optimizer") {
     checkWord("optimizer", text, optimizerNames());
   } else if (name == "sync") {
-    checkWord("synchronisation rule", text, {"bsp", "local", "diloco"});
+    checkWord("synchronisation rule", text, {"bsp", "local", "diloco", "async", "ssp", "backup"});
   } else if (name == "wire") {
     checkWord("wire format", text, {"fp32", "fp16"});
   } else if (name == "eval-on") {
@@ -155,7 +159,7 @@ struct FromText {
   }
   void operator()(double& field) const {
     const std::string_view name = setting.name;
-    field = name == "max-time" || name == "stall-timeout"
+    field = name == "max-time" || name == "stall-timeout" || name == "recovery-wait"
                 ? parseDuration(texts.back(), shown)
                 : parseNumber<double>(texts.back(), shown, "a number");
     if (!std::isfinite(field)) throw UsageError(fmt::format("{} must be finite", shown));

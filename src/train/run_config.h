@@ -62,6 +62,10 @@ struct RunConfig {
   double outerLearningRate = 0.7;
   double outerMomentum = 0.9;
   std::string wire = "fp32";
+  std::int64_t servers = 0;    // of a center; 0: as the rule needs
+  std::int64_t staleness = 3;  // ssp
+  std::int64_t backups = 1;    // backup
+  bool scaleStale = false;     // async, ssp
 
   // How long, and what is kept.
   std::int64_t trainSteps = 0;  // 0: no limit
@@ -84,6 +88,7 @@ struct RunConfig {
   std::int64_t maxRestarts = 3;
   bool elastic = false;
   double stallTimeout = 60;  // seconds
+  double recoveryWait = 60;  // seconds
   std::string chaos;         // a number; empty: none
 
   bool operator==(const RunConfig&) const = default;
@@ -180,8 +185,18 @@ void visitSettings(Config& c, Visit&& visit) {
         c.workers);
   visit(Setting{"batch-per-worker", group, "N", "instead of --batch-size: samples of each worker in a step"},
         c.batchPerWorker);
-  visit(Setting{"sync", group, "RULE", "bsp, local (average weights every --avg-freq steps) or diloco", true},
+  visit(Setting{"sync", group, "RULE",
+                "bsp, local, diloco, or through a center: async, ssp, backup; docs/workers.md", true},
         c.sync);
+  visit(Setting{"servers", group, "M", "servers of a center (default: 1 for rules that need one); bsp too"},
+        c.servers);
+  visit(Setting{"staleness", group, "S", "ssp: steps that a worker may be ahead of the slowest"},
+        c.staleness);
+  visit(Setting{"backups", group, "B", "backup: workers whose part of a step is not waited for"}, c.backups);
+  visit(Setting{"scale-stale", group, "", "async, ssp: smaller steps for gradients of older weights"},
+        c.scaleStale);
+  visit(Setting{"recovery-wait", group, "T", "how long workers try to reach a server that is away"},
+        c.recoveryWait);
   visit(Setting{"avg-freq", group, "K", "local: steps between averagings"}, c.avgFreq);
   visit(Setting{"inner-steps", group, "H", "diloco: steps between outer steps"}, c.innerSteps);
   visit(Setting{"outer-lr", group, "X", "diloco: rate of the outer step"}, c.outerLearningRate);
@@ -230,7 +245,10 @@ RunConfig resolveLayers(const NetworkRegistry& networks, const std::optional<std
 RunConfig resolveConfig(const NetworkRegistry& networks, const std::optional<std::string>& stored,
                         const GivenSettings& given);
 
-// UsageError where there are more workers than grains.
+// Whether its workers talk to a center.
+bool hasCenter(const RunConfig& config);
+
+// UsageError where there are more workers than grains, or a rule's settings do not fit.
 void requireWorkers(const RunConfig& config);
 
 // "90s", "10m", "2h", "1.5" (seconds) -> seconds.

@@ -32,12 +32,30 @@ std::pair<std::string, std::string> firstDifference(const std::string& a, const 
 
 }  // namespace
 
-void requireSameConfiguration(const Channel& workers, const RunConfig& config) {
+std::string sharedConfiguration(const RunConfig& config) {
   RunConfig shared = config;
   shared.threads = 0;
   shared.dataThreads = -1;
   shared.pin = true;
-  const std::string own = toYaml(shared);
+  shared.dataDir.clear();
+  shared.chaos.clear();
+  shared.maxRestarts = 0;
+  shared.elastic = false;
+  shared.stallTimeout = shared.recoveryWait = 0;
+  if (shared.sync != "backup") shared.workers = 0;
+  return toYaml(shared);
+}
+
+void requireSharedConfiguration(const RunConfig& own, const std::string& shared) {
+  const std::string mine = sharedConfiguration(own);
+  if (mine == shared) return;
+  const auto [here, there] = firstDifference(mine, shared);
+  throw UsageError(fmt::format(
+      "this worker has '{}' where the run has '{}'; start all workers with the same settings", here, there));
+}
+
+void requireSameConfiguration(const Channel& workers, const RunConfig& config) {
+  const std::string own = sharedConfiguration(config);
   const std::vector<std::string> all = workers.gather(own, "its configuration");
   std::string difference;
   for (std::size_t rank = 1; rank < all.size() && difference.empty(); ++rank) {

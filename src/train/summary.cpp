@@ -42,6 +42,14 @@ WorkerSummary workerSummary(const std::string& text) {
   return worker;
 }
 
+void addTimes(RunSummary& summary, const TimeShares& seconds) {
+  summary.dataSeconds = seconds.data;
+  summary.forwardSeconds = seconds.forward;
+  summary.backwardSeconds = seconds.backward;
+  summary.updateSeconds = seconds.update;
+  summary.waitSeconds = seconds.wait;
+}
+
 std::string toJson(const RunSummary& s) {
   nlohmann::ordered_json json{
       {"network", s.network},

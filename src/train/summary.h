@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/trainable.h"
+#include "report/records.h"
 #include "train/statistics.h"
 
 namespace cohort {
@@ -49,6 +50,7 @@ struct RunSummary {
   std::string weightsHash;
   std::string checkpoint;  // the last one's path
   bool interrupted = false;
+  bool isChief = true;                 // of a center's workers, whose summary is the run's
   std::vector<WorkerSummary> workers;  // by rank; on the first one only
 
   // Of the steps' time: how much training waited for data.
@@ -57,6 +59,9 @@ struct RunSummary {
     return all > 0 ? dataSeconds / all : 0;
   }
 };
+
+// Where the steps' time went.
+void addTimes(RunSummary& summary, const TimeShares& seconds);
 
 std::string toJson(const RunSummary& summary);
 

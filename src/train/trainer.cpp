@@ -18,18 +18,17 @@ void addLap(Clock::time_point& since, double& seconds) {
 
 }  // namespace
 
-Trainer::Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& rule, Prefetcher& batches,
-                 Activity& activity)
-    : lanes_(lanes), rule_(rule), batches_(batches), activity_(activity) {
+Trainer::Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& rule, Activity& activity)
+    : lanes_(lanes), rule_(rule), activity_(activity) {
   COHORT_CHECK(static_cast<int>(models.size()) == lanes.count(), "every lane has a model");
   for (Trainable* model : models) {
     lane_.push_back({model, {}});
   }
 }
 
-StepResult Trainer::step(Step step, Wishes wishes) {
+StepResult Trainer::step(Step step, Prefetcher& batches, Wishes wishes) {
   rule_.beginStep(step, wishes);
-  lanes_.run([this, step](int lane) { runLane(lane, step); });
+  lanes_.run([this, step, &batches](int lane) { runLane(lane, step, batches); });
   Clock::time_point lap = Clock::now();
   const StepResult result = rule_.finishStep();
   double wait = 0;
@@ -38,7 +37,7 @@ StepResult Trainer::step(Step step, Wishes wishes) {
   return result;
 }
 
-void Trainer::runLane(int index, Step step) {
+void Trainer::runLane(int index, Step step, Prefetcher& batches) {
   Lane& lane = lane_[static_cast<std::size_t>(index)];
   Clock::time_point lap = Clock::now();
   lane.model->refreshWeights({index, lanes_.count()});
@@ -47,7 +46,7 @@ void Trainer::runLane(int index, Step step) {
   const GrainRange mine = rule_.grainsOf(index);
   for (GrainIndex grain = mine.first; grain < mine.last; ++grain) {
     activity_.beginReading();
-    const Batch batch = batches_.next(index);
+    const Batch batch = batches.next(index);
     activity_.endReading();
     addLap(lap, lane.seconds.data);
     COHORT_CHECK(batch.position / batch.globalSize == step, "the samples are another step's");

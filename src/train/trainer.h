@@ -22,11 +22,10 @@ struct PhaseSeconds {
 class Trainer {
  public:
   // One model per lane; everything outlives the trainer.
-  Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& rule, Prefetcher& batches,
-          Activity& activity);
+  Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& rule, Activity& activity);
 
-  // Computes the step; afterwards the weights are the next step's.
-  StepResult step(Step step, Wishes wishes);
+  // Computes the step on its samples, which come next; afterwards the weights are the next step's.
+  StepResult step(Step step, Prefetcher& batches, Wishes wishes = 0);
   PhaseSeconds seconds() const;
 
  private:
@@ -36,11 +35,10 @@ class Trainer {
     PhaseSeconds seconds;
   };
 
-  void runLane(int index, Step step);
+  void runLane(int index, Step step, Prefetcher& batches);
 
   Lanes& lanes_;
   SyncRule& rule_;
-  Prefetcher& batches_;
   Activity& activity_;
   std::vector<Lane> lane_;
   double waitSeconds_ = 0;  // of all lanes, for other workers

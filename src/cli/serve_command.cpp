@@ -1,0 +1,66 @@
+// cohort serve: one server of a center.
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "center/server.h"
+#include "cli/center_options.h"
+#include "cli/commands.h"
+#include "cli/run.h"
+#include "cli/signals.h"
+#include "cli/terminal.h"
+#include "report/console.h"
+
+namespace cohort {
+namespace {
+
+constexpr double kLook = 0.1;     // seconds
+constexpr double kFarewell = 10;  // for workers to go, when the run is over
+
+// Given, or made for this run where strangers could come.
+std::optional<Credentials> credentialsOf(const ServeArguments& arguments, Console& console) {
+  if (!arguments.credentials.empty()) return readCredentials(arguments.credentials);
+  if (arguments.insecure || isPrivateAddress(arguments.listen)) return std::nullopt;
+  if (arguments.index > 0) {
+    throw UsageError("give --credentials FILE: all servers of a run have the file that the first one makes");
+  }
+  const std::filesystem::path file = std::filesystem::path(arguments.jobDirectory) / "credentials.pem";
+  std::filesystem::create_directories(file.parent_path());
+  if (!std::filesystem::exists(file)) writeCredentials(file, makeCredentials(arguments.jobDirectory));
+  console.print(
+      fmt::format("workers and other servers need {} (--credentials); keep it secret", file.string()));
+  return readCredentials(file);
+}
+
+}  // namespace
+
+int serveCommand(const ServeArguments& arguments) {
+  if (arguments.index >= arguments.servers) {
+    throw UsageError(fmt::format("--server-index {} of {} servers: they are numbered from 0 to {}",
+                                 arguments.index, arguments.servers, arguments.servers - 1));
+  }
+  Console console(stdout, stderr, terminalOptions(Verbosity::Normal));
+  const StopFlag& stop = stopOnSignals();
+  CenterServer server({.index = arguments.index,
+                       .count = arguments.servers,
+                       .listen = arguments.listen,
+                       .credentials = credentialsOf(arguments, console)});
+  console.print(
+      fmt::format("server {} of {} listens at {}", arguments.index, arguments.servers, server.address()));
+  std::fflush(stdout);
+  std::optional<Clock::time_point> asked;
+  while (!server.isOver(kLook)) {
+    if (!stop) continue;
+    // Without a run there is nothing to keep.
+    if (!server.halt()) return kResume;
+    if (!asked) console.print("asked to stop: the run ends after a checkpoint");
+    asked = asked.value_or(Clock::now());
+  }
+  const Clock::time_point over = Clock::now();
+  while (server.hasWorkers() && secondsSince(over) < kFarewell) server.wait(kLook);
+  return asked ? kResume : kSuccess;
+}
+
+}  // namespace cohort

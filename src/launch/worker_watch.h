@@ -1,0 +1,93 @@
+// What a supervisor hears of its workers and of its user: their messages, shown or kept; signals; who stands still. One thread.
+// Private to launch.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "launch/worker_message.h"
+#include "report/console.h"
+
+namespace cohort {
+
+class WorkerWatch {
+ public:
+  // Makes the FIFO, which goes with this. From now on SIGINT, SIGTERM and SIGUSR1 are read here: the first asks to stop, the
+  // second ends everything at once.
+  WorkerWatch(std::filesystem::path fifo, double stallSeconds, Screen& screen);
+  ~WorkerWatch();
+  WorkerWatch(const WorkerWatch&) = delete;
+  WorkerWatch& operator=(const WorkerWatch&) = delete;
+
+  const std::filesystem::path& fifo() const { return fifoPath_; }
+
+  // All workers start anew.
+  void begin(int workers);
+  // One does.
+  void restart(int worker);
+
+  // Waits briefly for something to hear, and hears it.
+  void listen(std::chrono::milliseconds most);
+  void readSignals();
+  bool isStopping() const { return stop_; }
+
+  struct Heard {
+    std::optional<int> finished{};  // the exit code that the first worker named
+    std::vector<WorkerMessage> failures{};
+    bool hasTrained = false;
+    Step step = 0;  // the last one heard of
+  };
+  const Heard& heard() const { return heard_; }
+  std::vector<WorkerMessage> takeFailures() { return std::exchange(heard_.failures, {}); }
+
+  int count() const { return static_cast<int>(watched_.size()); }
+  bool isKnown(int worker) const { return at(worker).isKnown; }
+  bool knowsAll() const;
+  void signal(int worker, int number) const { at(worker).signal(number); }
+  void killAll() const;
+
+  struct Stalled {
+    int worker = 0;
+    bool hasStarted = true;
+    std::string sentence;  // "worker 1 gave no sign of life for 60 s: …"
+  };
+  // A worker that gives no sign of life, or does not move though it waits for nobody; nothing where all go on.
+  std::optional<Stalled> stalled() const;
+
+ private:
+  // What is known of a worker.
+  struct Watched {
+    WorkerMessage last{};
+    Descriptor process{};  // a number alone could be another process's by now
+    Clock::time_point started;
+    Clock::time_point heard{};  // of it at all
+    Clock::time_point moved{};  // its beats went up
+    bool isKnown = false;
+
+    void signal(int number) const;
+  };
+
+  const Watched& at(int worker) const { return watched_[static_cast<std::size_t>(worker)]; }
+  void openFifo();
+  void openSignals();
+  void hear(const WorkerMessage& message);
+  void show(const WorkerMessage& message);
+  std::string waitingFor(int worker) const;
+
+  std::filesystem::path fifoPath_;
+  double stallSeconds_;
+  Screen& screen_;
+  Descriptor fifo_;
+  Descriptor signals_;
+  bool stop_ = false;
+  std::string unread_;  // the begin of a line
+  std::vector<Watched> watched_;
+  Heard heard_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,383 @@
+// A run as one worker of a center sees it.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "center/client.h"
+#include "comm/channel.h"
+#include "engine/instruction_set.h"
+#include "sync/center_steps.h"
+#include "train/checkpoint.h"
+#include "train/config_file.h"
+#include "train/evaluator.h"
+#include "train/run.h"
+#include "train/run_report.h"
+#include "train/run_setup.h"
+#include "train/same_configuration.h"
+#include "train/trainer.h"
+
+namespace cohort {
+namespace {
+
+constexpr int kChannel = 0;
+constexpr int kAveragesTag = 1;
+constexpr int kGradientsTag = Communicator::kTags / 2;
+
+class CenterRun {
+ public:
+  CenterRun(const RunContext& context, RunConfig config, const JobDirectory& job, RunObserver& observer,
+            Clock::time_point processStart, const CenterPlace& place)
+      : config_(std::move(config)),
+        place_(place),
+        channel_(alone_, kChannel),
+        processStart_(processStart),
+        job_(job),
+        observer_(observer),
+        data_(openData(context, config_)),
+        target_(targetStep(config_, data_.train->size())),
+        lanes_(laneCount(), coresOf(config_, workerPlace(), laneCount())),
+        model_(makeModel(context, config_, lanes_)),
+        plan_(model_->layout(), 1),
+        state_(model_->layout(), shardOptions(config_, data_.train->size()), config_.seed, lanes_.count()),
+        checkpoints_(job.checkpoints(), static_cast<int>(config_.keep), alone_),
+        batches_(*data_.train, {.batchSize = config_.batchSize,
+                                .grains = static_cast<int>(config_.grains),
+                                .seed = config_.seed,
+                                .shuffle = config_.shuffle && config_.randomness}),
+        report_(config_, target_, data_.train->size(), observer, processStart),
+        center_(place.servers, {.recoveryWait = config_.recoveryWait, .name = place.name}),
+        rule_(center_, state_.layout, static_cast<int>(config_.grains), lanes_.count()),
+        evaluator_(channel_, plan_, *model_, state_, *data_.evaluation, kAveragesTag),
+        configText_(toYaml(config_)) {}
+
+  RunSummary train(const StopFlag& stop);
+
+ private:
+  using Order = CenterClient::Order;
+
+  // What it computes alone.
+  bool isAlone() const { return config_.sync == "async" || config_.sync == "ssp"; }
+  WorkerPlace workerPlace() {
+    return {.workers = alone_, .activity = place_.activity, .cores = place_.cores};
+  }
+  int laneCount() {
+    const auto grains = static_cast<int>(config_.grains);
+    const int least = isAlone() ? grains : std::max(1, grains / static_cast<int>(config_.workers));
+    return lanesOf(config_, workerPlace(), least);
+  }
+  CenterSetup setup() const;
+  void open();
+  void tellStart();
+  void compute(const Order& order);
+  void plan(const Work& work);
+  std::vector<Prefetcher::LaneGrains> laneGrains(const Work& work) const;
+  void lead(const Order& order);
+  void hear(const Order& order);
+  void fetchSlots();
+  void checkpoint(bool isLast);
+  EvaluationPoint evaluate();
+  void end(const Order& order);
+  TimeShares totals() const;
+  RunSummary summarize();
+
+  // Whether a multiple of `every` lies in (before, now].
+  static bool crossed(Step before, Step now, Step every) {
+    return every > 0 && before / every != now / every;
+  }
+
+  RunConfig config_;
+  CenterPlace place_;
+  Communicator alone_;
+  Channel channel_;
+  Clock::time_point processStart_;
+  const JobDirectory& job_;
+  RunObserver& observer_;
+  RunData data_;
+  Step target_;
+  Lanes lanes_;
+  std::unique_ptr<Model> model_;
+  BucketPlan plan_;
+  TrainingState state_;  // its step is the whole run's
+  CheckpointStore checkpoints_;
+  BatchSource batches_;
+  RunReport report_;
+  CenterClient center_;
+  CenterSteps rule_;
+  Evaluator evaluator_;
+  std::string configText_;
+  std::unique_ptr<Prefetcher> prefetcher_;
+  std::unique_ptr<Trainer> trainer_;
+  std::unique_ptr<Recorder> recorder_;  // a chief's
+  std::optional<Work> planned_;         // the last that the prefetcher knows
+
+  Step startStep_ = 0;
+  Step localStep_ = 0;
+  Clock::time_point trainingStart_;
+  Clock::time_point lastOrder_;
+  Step lastCheckpoint_ = -1;
+  Clock::time_point lastCheckpointTime_;
+  CheckpointInterval interval_;
+  bool isHalting_ = false;
+  RunSummary summary_;
+};
+
+CenterSetup CenterRun::setup() const {
+  const ShardOptions options = shardOptions(config_, data_.train->size());
+  CenterSetup setup{.config = sharedConfiguration(config_),
+                    .parameters = {},
+                    .optimizer = options.optimizer,
+                    .schedule = config_.schedule,
+                    .epoch = {.samples = data_.train->size(), .batch = config_.batchSize},
+                    .grains = static_cast<int>(config_.grains),
+                    .target = target_,
+                    .rule = {.name = config_.sync,
+                             .staleness = config_.staleness,
+                             .backups = static_cast<int>(config_.backups),
+                             .members = static_cast<int>(config_.workers),
+                             .scaleRate = config_.scaleStale},
+                    .step = state_.step};
+  for (const Parameter& parameter : state_.layout.parameters()) setup.parameters.push_back(parameter);
+  return setup;
+}
+
+// Brings what the run begins with, or goes on with.
+void CenterRun::open() {
+  const auto restored = checkpoints_.restoreLatest(
+      state_, [this](const std::string& what) { observer_.warned(what + "; using the one before"); });
+  if (restored) {
+    lastCheckpoint_ = restored->step;
+  } else if (!checkpoints_.list().empty()) {
+    throw IoError(fmt::format("no checkpoint in {} is whole; move them away to start again",
+                              job_.checkpoints().string()));
+  } else if (!config_.initFrom.empty()) {
+    initializeFrom(config_.initFrom, state_);
+  }
+  std::vector<CenterClient::Arena> arenas{{"weights", state_.weights.span()}};
+  for (const Shard::Slot& slot : state_.shards.front().slots()) arenas.push_back({slot.name, slot.values});
+  center_.open(setup(), arenas);
+}
+
+void CenterRun::tellStart() {
+  if (!place_.isFirst) return;
+  const int threads = threadsOf(config_, workerPlace());
+  std::vector<std::string> notes;
+  if (isAlone()) {
+    notes.push_back(fmt::format(
+        "with --sync {} a batch is one worker's step, and steps are counted over all workers", config_.sync));
+  }
+  observer_.started({.network = config_.network,
+                     .dataset = config_.dataset,
+                     .parameters = state_.layout.weightCount(),
+                     .batchSize = config_.batchSize,
+                     .grains = config_.grains,
+                     .workers = static_cast<int>(config_.workers),
+                     .lanes = lanes_.count(),
+                     .idleLanes = threads - lanes_.count(),
+                     .dataThreads = dataThreadsOf(config_, *data_.train, lanes_.count()),
+                     .trainSamples = data_.train->size(),
+                     .evaluationSamples = data_.evaluation->size(),
+                     .startStep = startStep_,
+                     .targetStep = target_ == std::numeric_limits<Step>::max() ? 0 : target_,
+                     .notes = std::move(notes)});
+}
+
+RunSummary CenterRun::train(const StopFlag& stop) {
+  interval_ = parseCheckpointInterval(config_.checkpointEvery);
+  place_.activity.wait(true);
+  const CenterClient::Welcome welcome = center_.join();
+  place_.activity.wait(false);
+  if (welcome.isOpen) {
+    requireSharedConfiguration(config_, welcome.config);
+  } else {
+    open();
+  }
+  startStep_ = state_.step;
+  tellStart();
+  model_->prepareTraining(state_.weights.span());
+  trainer_ = std::make_unique<Trainer>(lanes_, model_->trainables(), rule_, place_.activity);
+  center_.enter(setup(), state_.weights.span());
+  trainingStart_ = lastOrder_ = lastCheckpointTime_ = Clock::now();
+  summary_.startupSeconds = secondsSince(processStart_);
+  place_.activity.enter(Activity::Phase::Steps);
+  for (;;) {
+    place_.activity.wait(true);
+    const Order order = center_.next();
+    place_.activity.wait(false);
+    hear(order);
+    if (order.kind == Order::Kind::Over) break;
+    if (order.kind == Order::Kind::End) {
+      end(order);
+      continue;
+    }
+    if (stop) {  // the others go on
+      summary_.interrupted = true;
+      break;
+    }
+    const bool isTimeOver = config_.maxTime > 0 && secondsSince(trainingStart_) >= config_.maxTime;
+    if (isTimeOver && !std::exchange(isHalting_, true)) center_.halt();
+    compute(order);
+  }
+  place_.activity.enter(Activity::Phase::Ending);
+  return summarize();
+}
+
+// ---- what everybody does
+
+void CenterRun::plan(const Work& work) {
+  if (planned_ && planned_->step == work.step && planned_->grains == work.grains) return;
+  prefetcher_->plan(work.step, laneGrains(work));
+  planned_ = work;
+}
+
+std::vector<Prefetcher::LaneGrains> CenterRun::laneGrains(const Work& work) const {
+  std::vector<Prefetcher::LaneGrains> lanes;
+  for (int lane = 0; lane < lanes_.count(); ++lane) {
+    const GrainRange grains = shareOf(work.grains, {lane, lanes_.count()});
+    lanes.push_back({grains.first, grains.last});
+  }
+  return lanes;
+}
+
+void CenterRun::compute(const Order& order) {
+  // What was planned may have been given to another.
+  if (!prefetcher_ || (planned_ && *planned_ != order.work)) {
+    prefetcher_ = std::make_unique<Prefetcher>(batches_, lanes_.count(),
+                                               dataThreadsOf(config_, *data_.train, lanes_.count()));
+    planned_.reset();
+  }
+  plan(order.work);
+  if (order.following) plan(*order.following);
+  rule_.take(order.work);
+  const bool isLogged = recorder_ && crossed(state_.step, state_.step + 1, report_.logInterval());
+  rule_.keepGradients(isLogged ? recorder_->gradients() : std::span<float>());
+  const StepResult result = trainer_->step(order.work.step, *prefetcher_);
+  if (!std::isfinite(result.loss.loss)) {
+    throw UsageError(
+        fmt::format("the loss is no longer a number at step {}; a smaller --lr would help", order.work.step));
+  }
+  ++localStep_;
+}
+
+// ---- what the chief does
+
+// The whole run has gone on since the last order.
+void CenterRun::hear(const Order& order) {
+  if (order.kind == Order::Kind::Over) return;
+  const Step before = state_.step;
+  const Step steps = order.state.done - before;
+  const double seconds = secondsSince(lastOrder_);
+  lastOrder_ = Clock::now();
+  state_.step = order.state.done;
+  place_.activity.finishStep(state_.step);
+  if (order.state.isChief && !recorder_) {
+    state_.step = std::max(startStep_, before);
+    recorder_ = std::make_unique<Recorder>(config_, job_, alone_, plan_, state_, kGradientsTag);
+    state_.step = order.state.done;
+    report_.recordTo(*recorder_);
+    job_.writeConfig(configText_);
+    job_.writeLayers(toJson(model_->layers()));
+  }
+  if (!order.state.isChief || steps <= 0) return;
+  if (before == startStep_) report_.forgetTimes();
+  report_.addSteps(before, state_.step, order.state.loss, seconds);
+  if (crossed(before, state_.step, report_.logInterval()) || state_.step == target_)
+    report_.logPoint(state_.step, totals());
+  if (order.kind != Order::Kind::Compute) return;
+  if (!isAlone() && recorder_->wantsReceipt(state_.step)) recorder_->addReceipt(order.state.loss.meanLoss());
+  if (crossed(before, state_.step, config_.evalEvery)) observer_.evaluated(evaluate());
+  const bool isTime = interval_.seconds > 0 && secondsSince(lastCheckpointTime_) >= interval_.seconds;
+  if (crossed(before, state_.step, interval_.steps) || isTime) checkpoint(false);
+  place_.activity.enter(Activity::Phase::Steps);
+}
+
+// Weights and slots of one moment.
+void CenterRun::fetchSlots() {
+  std::vector<CenterClient::ArenaToFill> arenas{{"weights", state_.weights.span()}};
+  for (const Shard::Slot& slot : state_.shards.front().slots()) arenas.push_back({slot.name, slot.values});
+  state_.step = center_.fetch(arenas);
+}
+
+void CenterRun::checkpoint(bool isLast) {
+  const Clock::time_point start = Clock::now();
+  place_.activity.enter(Activity::Phase::Checkpoint);
+  recorder_->flush();
+  checkpoints_.wait();  // the state is what it writes
+  fetchSlots();
+  if (state_.step != lastCheckpoint_) {
+    if (isLast) {
+      checkpoints_.saveNow(state_, configText_);
+    } else {
+      checkpoints_.save(state_, configText_);
+    }
+  }
+  lastCheckpoint_ = state_.step;
+  lastCheckpointTime_ = Clock::now();
+  summary_.checkpointSeconds += secondsSince(start);
+  observer_.checkpointed(state_.step);
+}
+
+EvaluationPoint CenterRun::evaluate() {
+  const Clock::time_point start = Clock::now();
+  place_.activity.enter(Activity::Phase::Evaluation);
+  if (config_.averageDecay > 0) fetchSlots();
+  const LossSum sums = evaluator_.run();
+  summary_.evaluationSeconds += secondsSince(start);
+  return report_.addEvaluation(state_.step, sums);
+}
+
+void CenterRun::end(const Order& order) {
+  summary_.interrupted = order.isInterrupted;
+  if (!order.state.isChief) return;
+  place_.activity.enter(Activity::Phase::Ending);
+  checkpoint(true);
+  if (!summary_.interrupted) evaluate();
+  recorder_->flush();
+  RunSummary summary = summarize();
+  job_.writeLayers(toJson(model_->layers()));
+  job_.writeSummary(toJson(summary));
+  center_.settle();
+}
+
+TimeShares CenterRun::totals() const {
+  const double lanes = lanes_.count();
+  const PhaseSeconds seconds = trainer_->seconds();
+  return {.data = seconds.data / lanes,
+          .forward = seconds.forward / lanes,
+          .backward = seconds.backward / lanes,
+          .update = 0,
+          .wait = seconds.wait / lanes,
+          .checkpoint = summary_.checkpointSeconds,
+          .evaluation = summary_.evaluationSeconds};
+}
+
+RunSummary CenterRun::summarize() {
+  RunSummary s = summary_;
+  s.isChief = recorder_ != nullptr;
+  report_.fill(s, state_.step);
+  s.startStep = startStep_;
+  s.threads = lanes_.count();
+  addTimes(s, totals());
+  s.weightsHash = weightsHash(state_.weights.span());
+  if (lastCheckpoint_ >= 0) s.checkpoint = checkpoints_.pathOf(lastCheckpoint_).string();
+  return s;
+}
+
+}  // namespace
+
+RunSummary runWithCenter(const RunContext& context, RunConfig config, const JobDirectory& job,
+                         const StopFlag& stop, Clock::time_point processStart, RunObserver& observer,
+                         const CenterPlace& place) {
+  if (config.isa.empty()) config.isa = bestInstructionSet();
+  useInstructionSet(config.isa);
+  CenterRun run(context, std::move(config), job, observer, processStart, place);
+  return run.train(stop);
+}
+
+}  // namespace cohort
