@@ -155,11 +155,12 @@ void Center::handle(LinkId id, Peer& peer, const Message& message) {
       return on(peer, head.pull());
     case What::kFinished:
       return on(peer, head.finished());
+    case What::kReopen:
+      return on(head.reopen());
     case What::kHalt:
-      requireMember(peer);
-      return halt(false);
+      return isMemberHere(peer) ? halt(false) : void();
     case What::kSettled:
-      requireOpen();
+      if (!isOpen_) return;
       require(!leads() || (peer.isMember && hasEnded_ && peer.member == chief_), "only the chief ends a run");
       isOver_ = true;
       for (auto& [other, member] : peers_) {
@@ -196,11 +197,11 @@ void Center::on(LinkId id, Peer& peer, const wire::Hello& hello) {
   }
   for (const LinkId other : old) closed(other);
   peer.member = nextMember_++;
-  if (isOpen_ || !leads()) {
-    welcome(id, peer);
-  } else {
-    welcomeWaiting();
-  }
+  if (isOpen_ || !leads()) return welcome(id, peer);
+  wire::Envelope patience;
+  patience.mutable_patience();
+  peer.link->send(patience);
+  welcomeWaiting();
 }
 
 void Center::welcome(LinkId id, Peer& peer) {
@@ -209,7 +210,11 @@ void Center::welcome(LinkId id, Peer& peer) {
   wire::Welcome& words = *answer.mutable_welcome();
   words.set_member(peer.member);
   words.set_is_open(isOpen_);
-  if (isOpen_) words.set_config(setup_->config);
+  if (isOpen_) {
+    words.set_config(setup_->config);
+    words.set_opening(setup_->opening);
+    words.set_version(store_->version());
+  }
   if (!isOpen_ && leads()) opener_ = id;
   peer.link->send(answer);
 }
@@ -224,12 +229,42 @@ void Center::welcomeWaiting() {
   }
 }
 
+// The chief opens it again, where there is one: it has the checkpoints.
+void Center::on(const wire::Reopen& reopen) {
+  require(leads(), "only the first server opens a run again");
+  if (!isOpen_ || hasEnded_ || setup_->opening != reopen.opening()) return;
+  isOpen_ = false;
+  policy_.reset();
+  store_.reset();
+  losses_.clear();
+  lastCommit_.reset();
+  for (auto& [id, peer] : peers_) {
+    peer.isMember = peer.isWelcome = false;
+    peer.assemblies.clear();
+    peer.pulls.clear();
+  }
+  for (auto& [id, peer] : peers_) {
+    if (peer.hasGreeted && peer.member == chief_) welcome(id, peer);
+  }
+  chief_ = -1;
+  welcomeWaiting();
+}
+
 void Center::on(LinkId id, Peer&, const wire::Setup& message) {
-  require(leads() ? opener_ == id && !isOpen_ : !isOpen_ || setup_->config == message.config(),
+  require(leads() ? opener_ == id && !isOpen_ : !isOpen_ || setup_->opening != message.opening(),
           "the run is set up already");
   require(!loading_ || loading_->by == id, "another worker sets the run up");
-  CenterSetup setup = cohort::fromWire(message);
+  setUp(cohort::fromWire(message));
+  store_->restore(setup_->step, StepSet(setup_->step));
+  loading_ = Loading{.by = id, .arenas = {}};
+}
+
+void Center::setUp(CenterSetup setup) {
   ParameterLayout layout(setup.parameters);
+  if (layout.size() < static_cast<std::size_t>(place_.count)) {
+    throw UsageError(
+        fmt::format("{} servers cannot share {} floats; use fewer --servers", place_.count, layout.size()));
+  }
   ShardOptions options{.optimizer = setup.optimizer,
                        .schedule = parseSchedule(setup.schedule, setup.epoch),
                        .grains = setup.grains};
@@ -244,9 +279,7 @@ void Center::on(LinkId id, Peer&, const wire::Setup& message) {
   }
   layout_ = std::move(layout);
   store_ = std::move(store);
-  store_->restore(setup.step, StepSet(setup.step));
   setup_ = std::move(setup);
-  loading_ = Loading{.by = id, .arenas = {}};
 }
 
 std::span<float> Center::arenaCalled(std::string_view name) {
@@ -276,24 +309,19 @@ void Center::on(LinkId id, Peer& peer, const wire::Load& load, const Payload& pa
 
 void Center::on(LinkId id, Peer&, const wire::Loaded&) {
   require(leads() && opener_ == id && !isOpen_ && setup_ && !loading_, "nothing was loaded");
-  isOpen_ = true;
+  lead({.done = setup_->step, .next = setup_->step, .open = {}});
   opener_.reset();
-  tree_ = std::make_unique<GrainTree>(setup_->grains);
-  policy_ = makePolicy(*setup_, {.done = setup_->step, .next = setup_->step, .open = {}});
   welcomeWaiting();
 }
 
-void Center::requireOpen() const {
-  require(isOpen_, "the run is not open yet");
-}
-
-void Center::requireMember(const Peer& peer) const {
-  requireOpen();
-  require(leads() && peer.isMember, "only members of a run may say so, to its first server");
+void Center::lead(const Progress& from) {
+  isOpen_ = true;
+  tree_ = std::make_unique<GrainTree>(setup_->grains);
+  policy_ = makePolicy(*setup_, from);
 }
 
 void Center::on(Peer& peer, const wire::Enter&) {
-  requireOpen();
+  if (!isOpen_) return;
   require(leads() && !peer.isMember, "a worker enters once, at the first server");
   peer.isMember = true;
   if (chief_ < 0) chief_ = peer.member;
@@ -308,7 +336,7 @@ void Center::on(Peer& peer, const wire::Enter&) {
 // ---- gradients and weights
 
 void Center::on(Peer& peer, const wire::Push& push, const Payload& payload) {
-  requireOpen();
+  if (!isOpen_) return;
   require(push.step() >= 0 && push.node() >= 0 && push.node() < 2 * setup_->grains - 1,
           "a gradient belongs to a node of a step");
   const ArenaRange slice = store_->slice();
@@ -337,7 +365,7 @@ void Center::on(Peer& peer, const wire::Push& push, const Payload& payload) {
 }
 
 void Center::on(Peer& peer, const wire::Pull& pull) {
-  requireOpen();
+  if (!isOpen_) return;
   if (pull.has_commit_step() && store_->version() == pull.commit_step()) {
     require(acceptanceOf(setup_->rule) == Acceptance::OnCommit, "nobody commits under this rule");
     std::vector<GrainRange> grains;
@@ -389,7 +417,7 @@ void Center::answer(Peer& peer, const WaitingPull& pull) {
 // ---- leading
 
 void Center::on(Peer& peer, const wire::Finished& finished) {
-  requireMember(peer);
+  if (!isMemberHere(peer)) return;
   const Work work = fromWire(finished.work());
   require(work.grains.first >= 0 && work.grains.first < work.grains.last &&
               work.grains.last <= setup_->grains && finished.losses_size() == work.grains.count(),
@@ -489,6 +517,57 @@ void Center::sendEnd(Peer& peer) {
   fillCommit(words, lastCommit_);
   *words.mutable_state() = stateFor(peer);
   peer.link->send(message);
+}
+
+// ---- to the disk and back
+
+bool Center::hasSnapshot() const {
+  return isOpen_ && !hasEnded_ && acceptanceOf(setup_->rule) == Acceptance::AtOnce;
+}
+
+Snapshot Center::snapshot() {
+  Snapshot snapshot;
+  wire::Snapshot& head = snapshot.head;
+  *head.mutable_setup() = toWire(*setup_);
+  head.set_server(static_cast<std::uint32_t>(place_.index));
+  head.set_servers(static_cast<std::uint32_t>(place_.count));
+  head.set_version(store_->version());
+  head.set_applied_below(store_->applied().below());
+  for (const Step step : store_->applied().above()) head.add_applied_above(step);
+  if (policy_) {
+    const Progress progress = policy_->progress();
+    head.set_done(progress.done);
+    head.set_next(progress.next);
+    for (const Step step : progress.open) head.add_open(step);
+    head.set_dropped(dropped_);
+  }
+  const auto add = [&](std::span<const float> values) {
+    std::ranges::copy(values, snapshot.arenas.emplace_back(values.size()).data());
+  };
+  add(store_->weights());
+  for (const Shard::Slot& slot : store_->slots()) add(slot.values);
+  return snapshot;
+}
+
+void Center::restore(Snapshot snapshot) {
+  const wire::Snapshot& head = snapshot.head;
+  if (head.server() != static_cast<std::uint32_t>(place_.index) ||
+      head.servers() != static_cast<std::uint32_t>(place_.count)) {
+    throw UsageError(fmt::format("the snapshot is of server {} of {}, and this is server {} of {}",
+                                 head.server(), head.servers(), place_.index, place_.count));
+  }
+  setUp(cohort::fromWire(head.setup()));
+  StepSet applied(head.applied_below());
+  for (const Step step : head.applied_above()) applied.insert(step);
+  std::ranges::copy(snapshot.arenas.front().span(), store_->weights().begin());
+  std::size_t next = 1;
+  for (const Shard::Slot& slot : store_->slots())
+    std::ranges::copy(snapshot.arenas[next++].span(), slot.values.begin());
+  store_->restore(head.version(), std::move(applied));
+  isOpen_ = true;
+  if (!leads()) return;
+  dropped_ = head.dropped();
+  lead({.done = head.done(), .next = head.next(), .open = {head.open().begin(), head.open().end()}});
 }
 
 }  // namespace cohort

@@ -16,6 +16,7 @@
 #include "center/link.h"
 #include "center/setup.h"
 #include "center/shard_store.h"
+#include "center/snapshot.h"
 
 namespace cohort {
 
@@ -40,6 +41,13 @@ class Center {
   // The run is over, with its last duties.
   bool isOver() const { return isOver_; }
   bool hasMembers() const;
+
+  // Whether there is something that a server can go on with alone after its death. Where all servers step together, it would be
+  // older than what the others have: there, the run's checkpoint counts.
+  bool hasSnapshot() const;
+  Snapshot snapshot();
+  // UsageError where it is another server's.
+  void restore(Snapshot snapshot);
 
  private:
   // A gradient on its way.
@@ -80,11 +88,14 @@ class Center {
   void on(Peer& peer, const wire::Push& push, const Payload& payload);
   void on(Peer& peer, const wire::Pull& pull);
   void on(Peer& peer, const wire::Finished& finished);
+  void on(const wire::Reopen& reopen);
 
+  void setUp(CenterSetup setup);
+  void lead(const Progress& from);
   void welcome(LinkId id, Peer& peer);
   void welcomeWaiting();
-  void requireOpen() const;
-  void requireMember(const Peer& peer) const;
+  // Otherwise its words are of an earlier opening, and nobody needs them.
+  bool isMemberHere(const Peer& peer) const { return isOpen_ && leads() && peer.isMember; }
   void leave(Peer& peer);
   void addLosses(const Work& work, const wire::Finished& finished);
   void tellLosses(Step step);

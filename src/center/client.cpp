@@ -69,7 +69,8 @@ class CenterClient::Impl {
   Order next();
   void push(int node, const ArenaRange& range, std::span<const float> sums);
   void finish(std::span<const LossSum> losses);
-  Step fetch(const std::vector<ArenaToFill>& arenas);
+  std::optional<Step> fetch(const std::vector<ArenaToFill>& arenas);
+  std::vector<std::string> takeNotices();
   void say(const wire::Envelope& envelope) { servers_.front()->link->send(envelope); }
   void sayToAll(const wire::Envelope& envelope) {
     for (const auto& server : servers_) server->link->send(envelope);
@@ -104,7 +105,9 @@ class CenterClient::Impl {
     // Under the mutex.
     bool isLost = true;
     std::string why;
-    std::optional<Welcome> welcome;
+    bool isGreeted = false;
+    std::optional<wire::Welcome> welcome;
+    bool isWelcomeNew = false;  // and not dealt with
     bool isOpened = false;
     Step version = 0;     // of the weights that this worker has
     int unconfirmed = 0;  // nodes of the present work whose gradient it has not confirmed
@@ -126,6 +129,10 @@ class CenterClient::Impl {
   void wait(Condition&& condition);
   void recover(std::unique_lock<std::mutex>& lock);
   void greet(Server& server, std::unique_lock<std::mutex>& lock);
+  void dealWithWelcomes();
+  void abandon();
+  void goOnWith(Server& server);
+  std::optional<Order> tryNext();
   void requireWanted() const;
   void send(Server& server, const Pushed& pushed);
   void ask(Server& server, const std::vector<ArenaToFill>& arenas, Step version, wire::Envelope request);
@@ -151,6 +158,7 @@ class CenterClient::Impl {
   std::span<float> weights_;
   bool hasEntered_ = false;
   std::uint64_t lastTicket_ = 0;
+  std::uint64_t opening_ = 0;
   std::atomic<std::uint64_t> sent_ = 0;
   std::atomic<std::uint64_t> received_ = 0;
 
@@ -161,6 +169,8 @@ class CenterClient::Impl {
   std::optional<Work> work_;    // the present one
   std::vector<Pushed> pushed_;  // of it
   bool isAbandoned_ = false;    // it is another's now
+  std::uint64_t breaks_ = 0;    // how often that happened, with work or without
+  std::vector<std::string> notices_;
 };
 
 // ---- hearing
@@ -171,9 +181,11 @@ void CenterClient::Impl::received(Server& server, const Message& message) {
   const std::lock_guard lock(mutex_);
   switch (head.what_case()) {
     case What::kWelcome:
-      server.welcome = Welcome{.member = head.welcome().member(),
-                               .isOpen = head.welcome().is_open(),
-                               .config = head.welcome().config()};
+      server.welcome = head.welcome();
+      server.isWelcomeNew = server.isGreeted = true;
+      break;
+    case What::kPatience:
+      server.isGreeted = true;
       break;
     case What::kOpened:
       server.isOpened = true;
@@ -237,6 +249,7 @@ void CenterClient::Impl::wait(Condition&& condition) {
   std::unique_lock lock(mutex_);
   for (;;) {
     requireWanted();
+    if (hasEntered_) dealWithWelcomes();
     if (condition()) return;
     if (std::ranges::any_of(servers_, [](const auto& server) { return server->isLost; })) {
       recover(lock);
@@ -248,7 +261,7 @@ void CenterClient::Impl::wait(Condition&& condition) {
 
 void CenterClient::Impl::greet(Server& server, std::unique_lock<std::mutex>& lock) {
   server.welcome.reset();
-  server.isLost = false;
+  server.isLost = server.isGreeted = server.isWelcomeNew = server.isOpened = false;
   server.unconfirmed = 0;
   lock.unlock();
   server.link.reset();
@@ -281,29 +294,58 @@ void CenterClient::Impl::recover(std::unique_lock<std::mutex>& lock) {
       backOff = std::clamp(2 * backOff, kFirstBackOff, kLongestBackOff);
       greet(*server, lock);
       changed_.wait_for(lock, std::chrono::duration<double>(kGreetingSeconds),
-                        [&] { return server->welcome || server->isLost || !refusal_.empty(); });
-      if (!server->welcome) server->isLost = true;
+                        [&] { return server->isGreeted || server->isLost || !refusal_.empty(); });
+      if (!server->isGreeted) server->isLost = true;
     }
-    if (!hasEntered_) continue;
-    if (!server->welcome->isOpen) {
-      throw PeerError(fmt::format("{} came back without its weights; start the run again from its checkpoint",
-                                  connector_->nameOf(server->index)));
+  }
+}
+
+// The present work is another's: it was given to the first server's other workers, or the run was opened anew.
+void CenterClient::Impl::abandon() {
+  orders_.clear();
+  pushed_.clear();
+  for (const auto& server : servers_) server->pull.reset();
+  isAbandoned_ = work_.has_value();
+  ++breaks_;
+}
+
+void CenterClient::Impl::dealWithWelcomes() {
+  for (const auto& server : servers_) {
+    if (!std::exchange(server->isWelcomeNew, false)) continue;
+    if (server->index > 0) {
+      goOnWith(*server);
+      continue;
     }
-    if (server->index == 0) {
-      // Its work was given to others.
-      orders_.clear();
-      pushed_.clear();
-      isAbandoned_ = work_.has_value();
+    abandon();
+    if (server->welcome->is_open()) {
       wire::Envelope enter;
       enter.mutable_enter();
-      server->link->send(enter);
+      say(enter);
+    } else {
+      *orders_.emplace_back().mutable_welcome() = *server->welcome;
     }
-    if (work_ && !isAbandoned_) expectConfirmations(*server);
-    for (const Pushed& pushed : pushed_) send(*server, pushed);
-    if (server->pull && !server->pull->isDone) {
-      server->pull->coverage.assign(server->pull->values.size(), {});
-      server->link->send(server->pull->request);
-    }
+  }
+}
+
+// One that was away is there again, with what it had, or without.
+void CenterClient::Impl::goOnWith(Server& server) {
+  const wire::Welcome& welcome = *server.welcome;
+  const Step lost = server.version - welcome.version();
+  if (!welcome.is_open() || (acceptance_ != Acceptance::AtOnce && lost > 0)) {
+    wire::Envelope reopen;
+    reopen.mutable_reopen()->set_opening(opening_);
+    return say(reopen);
+  }
+  if (lost > 0) {
+    notices_.push_back(fmt::format("{} came back from its snapshot: {} updates of its parameters are lost",
+                                   connector_->nameOf(server.index), lost));
+  }
+  server.version = welcome.version();
+  if (work_ && !isAbandoned_) expectConfirmations(server);
+  for (const Pushed& pushed : pushed_) send(server, pushed);
+  if (server.pull && !server.pull->isDone) {
+    server.pull->coverage.assign(server.pull->values.size(), {});
+    server.link->send(server.pull->request);
   }
 }
 
@@ -314,14 +356,20 @@ CenterClient::Welcome CenterClient::Impl::join() {
     return std::ranges::all_of(servers_, [](const auto& server) { return server->welcome.has_value(); });
   });
   const std::lock_guard lock(mutex_);
-  return *servers_.front()->welcome;
+  const wire::Welcome& welcome = *servers_.front()->welcome;
+  opening_ = welcome.opening();
+  return {.member = welcome.member(), .isOpen = welcome.is_open(), .config = welcome.config()};
 }
 
 void CenterClient::Impl::open(const CenterSetup& setup, const std::vector<Arena>& state) {
   arenaSize_ = state.front().values.size();
   wire::Envelope envelope;
   *envelope.mutable_setup() = toWire(setup);
+  opening_ = newToken();
+  envelope.mutable_setup()->set_opening(opening_);
   for (const auto& server : servers_) {
+    server->isOpened = false;
+    server->version = setup.step;
     server->link->send(envelope);
     const ArenaRange slice = sliceOf(*server);
     for (const Arena& arena : state) {
@@ -333,7 +381,19 @@ void CenterClient::Impl::open(const CenterSetup& setup, const std::vector<Arena>
       }
     }
   }
-  wait([&] { return std::ranges::all_of(servers_, [](const auto& server) { return server->isOpened; }); });
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] {
+    return !refusal_.empty() || std::ranges::all_of(servers_, [](const auto& server) {
+      return server->isOpened || server->isLost;
+    });
+  });
+  requireWanted();
+  for (const auto& server : servers_) {
+    if (server->isLost) {
+      throw PeerError(fmt::format("{} was lost while the run was opened: {}",
+                                  connector_->nameOf(server->index), server->why));
+    }
+  }
   wire::Envelope loaded;
   loaded.mutable_loaded();
   say(loaded);
@@ -345,6 +405,7 @@ void CenterClient::Impl::enter(const CenterSetup& setup, std::span<float> weight
   acceptance_ = acceptanceOf(setup.rule);
   tree_.emplace(setup.grains);
   hasEntered_ = true;
+  for (const auto& server : servers_) server->isWelcomeNew = false;
   wire::Envelope enter;
   enter.mutable_enter();
   say(enter);
@@ -353,7 +414,15 @@ void CenterClient::Impl::enter(const CenterSetup& setup, std::span<float> weight
 // ---- working
 
 CenterClient::Order CenterClient::Impl::next() {
+  for (;;) {
+    if (std::optional<Order> order = tryNext()) return *std::move(order);
+  }
+}
+
+// Nothing where the order was taken back before its weights were there.
+std::optional<CenterClient::Order> CenterClient::Impl::tryNext() {
   wire::Envelope head;
+  std::uint64_t breaks = 0;
   wait([&] {
     return !orders_.empty() && hasPulled() &&
            std::ranges::all_of(servers_, [&](const auto& server) { return isConfirmed(*server); });
@@ -365,8 +434,10 @@ CenterClient::Order CenterClient::Impl::next() {
     work_.reset();
     pushed_.clear();
     isAbandoned_ = false;
+    breaks = breaks_;
   }
-  if (head.has_over()) return {.kind = Order::Kind::Over, .work = {}, .state = {}};
+  if (head.has_over()) return Order{.kind = Order::Kind::Over, .work = {}, .state = {}};
+  if (head.has_welcome()) return Order{.kind = Order::Kind::Open, .work = {}, .state = {}};
   const auto pullIfOlder = [&](Step version, const auto& words) {
     std::vector<Server*> asked;
     {
@@ -390,14 +461,17 @@ CenterClient::Order CenterClient::Impl::next() {
   };
   if (head.has_end()) {
     pullIfOlder(0, head.end());
-    return {.kind = Order::Kind::End,
-            .work = {},
-            .isInterrupted = head.end().is_interrupted(),
-            .state = stateOf(head.end().state())};
+    const std::lock_guard lock(mutex_);
+    if (breaks_ != breaks) return std::nullopt;
+    return Order{.kind = Order::Kind::End,
+                 .work = {},
+                 .isInterrupted = head.end().is_interrupted(),
+                 .state = stateOf(head.end().state())};
   }
   const wire::Assign& assign = head.assign();
   pullIfOlder(assign.version(), assign);
   const std::lock_guard lock(mutex_);
+  if (breaks_ != breaks) return std::nullopt;
   work_ = workOf(assign.work());
   for (const auto& server : servers_) expectConfirmations(*server);
   Order order{.kind = Order::Kind::Compute, .work = *work_, .state = stateOf(assign.state())};
@@ -475,16 +549,28 @@ void CenterClient::Impl::finish(std::span<const LossSum> losses) {
   if (!isAbandoned_) say(envelope);
 }
 
-Step CenterClient::Impl::fetch(const std::vector<ArenaToFill>& arenas) {
+std::optional<Step> CenterClient::Impl::fetch(const std::vector<ArenaToFill>& arenas) {
+  std::uint64_t breaks = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (isAbandoned_) return std::nullopt;
+    breaks = breaks_;
+  }
   for (const auto& server : servers_) ask(*server, arenas, 0, {});
   wait([&] { return hasPulled(); });
   const std::lock_guard lock(mutex_);
+  if (breaks_ != breaks) return std::nullopt;
   Step version = std::numeric_limits<Step>::max();
   for (const auto& server : servers_) {
     version = std::min(version, server->pull->version);
     server->pull.reset();
   }
   return version;
+}
+
+std::vector<std::string> CenterClient::Impl::takeNotices() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(notices_, {});
 }
 
 // ---- the public face
@@ -511,8 +597,11 @@ void CenterClient::push(int node, const ArenaRange& range, std::span<const float
 void CenterClient::finish(std::span<const LossSum> losses) {
   impl_->finish(losses);
 }
-Step CenterClient::fetch(const std::vector<ArenaToFill>& arenas) {
+std::optional<Step> CenterClient::fetch(const std::vector<ArenaToFill>& arenas) {
   return impl_->fetch(arenas);
+}
+std::vector<std::string> CenterClient::takeNotices() {
+  return impl_->takeNotices();
 }
 void CenterClient::halt() {
   wire::Envelope envelope;

@@ -71,6 +71,7 @@ class CenterClient {
   struct Order {
     enum class Kind {
       Compute,
+      Open,  // the center has lost what it had: this worker opens the run again, and enters
       End,  // no more work: the chief has its last duties, and says settle() after them; others ask for the next order
       Over  // the run is over
     };
@@ -88,13 +89,16 @@ class CenterClient {
   // All was pushed; with a loss for each grain.
   void finish(std::span<const LossSum> losses);
 
-  // Weights and slots as they are now: each server's of one moment. Between orders. Returns how many updates they have had (the
-  // fewest, where servers differ).
-  Step fetch(const std::vector<ArenaToFill>& arenas);
+  // Weights and slots as they are now: each server's of one moment. Returns how many updates they have had (the fewest, where
+  // servers differ); nothing where the run was broken off meanwhile: the next order says how it goes on.
+  std::optional<Step> fetch(const std::vector<ArenaToFill>& arenas);
   // The run shall end, as if its target was reached.
   void halt();
   // A chief's last duties are done.
   void settle();
+
+  // What people should know of the servers, since the last call.
+  std::vector<std::string> takeNotices();
 
   // Floats that were sent and received, in bytes.
   struct Traffic {

@@ -12,7 +12,11 @@ namespace cohort {
 
 class CenterServer::Impl {
  public:
-  explicit Impl(const Options& options) : loop_({.index = options.index, .count = options.count}) {
+  explicit Impl(const Options& options)
+      : loop_({.index = options.index, .count = options.count},
+              options.snapshot.empty() ? nullptr
+                                       : std::make_unique<SnapshotWriter>(
+                                             options.snapshot, options.snapshotSeconds, options.warn)) {
     if (!options.listen.empty()) listener_.emplace(options.listen, options.credentials, loop_.inbox());
   }
 

@@ -1,6 +1,8 @@
 // One server of a center, in this process: a thread of its own that does everything in turn, and the ways to it.
 #pragma once
 
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +22,9 @@ class CenterServer {
     std::string
         listen{};  // "HOST:PORT" (port 0: any that is free) or "unix:PATH"; empty: for this process alone
     std::optional<Credentials> credentials{};  // nothing: anybody who reaches the address may come
+    std::filesystem::path snapshot{};          // a file to keep its state in; empty: none
+    double snapshotSeconds = 30;               // between them
+    std::function<void(const std::string&)> warn = [](const std::string&) {};  // on any thread
   };
 
   // IoError where the address cannot be had.

@@ -4,7 +4,13 @@
 
 namespace cohort {
 
-ServerLoop::ServerLoop(const Center::Place& place) : center_(place), thread_([this] { run(); }) {}
+ServerLoop::ServerLoop(const Center::Place& place, std::unique_ptr<SnapshotWriter> snapshots)
+    : center_(place), snapshots_(std::move(snapshots)) {
+  if (snapshots_) {
+    if (std::optional<Snapshot> found = readSnapshot(snapshots_->file())) center_.restore(*std::move(found));
+  }
+  thread_ = std::thread([this] { run(); });
+}
 
 ServerLoop::~ServerLoop() {
   inbox_.put({.kind = Incoming::Kind::Stop});
@@ -42,6 +48,7 @@ void ServerLoop::run() {
         links_.clear();
         return;
     }
+    if (snapshots_ && snapshots_->isDue() && center_.hasSnapshot()) snapshots_->write(center_.snapshot());
     hasLinks_ = !links_.empty();
     hasMembers_ = center_.hasMembers();
     if (center_.isOver()) {

@@ -9,12 +9,15 @@
 #include <thread>
 
 #include "center/inbox.h"
+#include "center/snapshot_writer.h"
 
 namespace cohort {
 
 class ServerLoop {
  public:
-  explicit ServerLoop(const Center::Place& place);
+  // With `snapshots` (which may be nullptr), goes on with what is there, and keeps it up to date. IoError and UsageError where it
+  // cannot be used.
+  ServerLoop(const Center::Place& place, std::unique_ptr<SnapshotWriter> snapshots);
   // Closes all links.
   ~ServerLoop();
   ServerLoop(const ServerLoop&) = delete;
@@ -31,6 +34,7 @@ class ServerLoop {
 
   Inbox inbox_;
   Center center_;
+  std::unique_ptr<SnapshotWriter> snapshots_;
   std::map<LinkId, std::shared_ptr<Link>> links_;
   std::mutex mutex_;
   std::condition_variable over_;

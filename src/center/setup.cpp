@@ -111,6 +111,7 @@ wire::Setup toWire(const CenterSetup& setup) {
   message.set_members(setup.rule.members);
   message.set_scale_rate(setup.rule.scaleRate);
   message.set_step(setup.step);
+  message.set_opening(setup.opening);
   return message;
 }
 
@@ -127,7 +128,8 @@ CenterSetup fromWire(const wire::Setup& message) {
                              .backups = message.backups(),
                              .members = message.members(),
                              .scaleRate = message.scale_rate()},
-                    .step = message.step()};
+                    .step = message.step(),
+                    .opening = message.opening()};
   if (message.parameters_size() < 1 || message.parameters_size() > kMostParameters)
     throw UsageError("a run has at least one parameter, and not millions");
   if (setup.epoch.samples < 1 || setup.epoch.batch < 1) throw UsageError("an epoch has no length");

@@ -1,6 +1,7 @@
 // What a center must know of a run: plain values, brought by the first worker.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,7 +30,8 @@ struct CenterSetup {
   int grains = 1;
   Step target = 0;
   CenterRule rule;
-  Step step = 0;  // where the run goes on
+  Step step = 0;              // where the run goes on
+  std::uint64_t opening = 0;  // which time that it was opened: a random number
 };
 
 // The part of the arena that is one server's: all have as many floats.

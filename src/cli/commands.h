@@ -33,6 +33,7 @@ struct ServeArguments {
   std::string credentials;
   bool insecure = false;
   std::string jobDirectory = "center";
+  std::string snapshotEvery = "30s";
 };
 
 struct EvaluateArguments {

@@ -150,6 +150,9 @@ Parser::Parser(const RunContext& context) {
       ->type_name("FILE");
   command->add_flag("--insecure", serve.insecure, "no TLS, though others may reach the address");
   command->add_option("--job-dir", serve.jobDirectory, "its folder")->type_name("DIR")->capture_default_str();
+  command->add_option("--snapshot-every", serve.snapshotEvery, "how often it keeps what it has; 0: never")
+      ->type_name("T")
+      ->capture_default_str();
   command->callback([this] { exitCode = serveCommand(serve); });
 
   command = app.add_subcommand("eval", "Loss, top-1 and top-5 of a run's checkpoint");

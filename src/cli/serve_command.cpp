@@ -43,10 +43,17 @@ int serveCommand(const ServeArguments& arguments) {
   }
   Console console(stdout, stderr, terminalOptions(Verbosity::Normal));
   const StopFlag& stop = stopOnSignals();
+  const double snapshotSeconds = parseDuration(arguments.snapshotEvery, "--snapshot-every");
+  const std::filesystem::path folder = arguments.jobDirectory;
+  std::filesystem::create_directories(folder);
+  const std::filesystem::path snapshot = folder / fmt::format("server-{}.snapshot", arguments.index);
   CenterServer server({.index = arguments.index,
                        .count = arguments.servers,
                        .listen = arguments.listen,
-                       .credentials = credentialsOf(arguments, console)});
+                       .credentials = credentialsOf(arguments, console),
+                       .snapshot = snapshotSeconds > 0 ? snapshot : "",
+                       .snapshotSeconds = snapshotSeconds,
+                       .warn = [&console](const std::string& what) { console.warn(what); }});
   console.print(
       fmt::format("server {} of {} listens at {}", arguments.index, arguments.servers, server.address()));
   std::fflush(stdout);
@@ -58,6 +65,8 @@ int serveCommand(const ServeArguments& arguments) {
     if (!asked) console.print("asked to stop: the run ends after a checkpoint");
     asked = asked.value_or(Clock::now());
   }
+  std::error_code ignored;
+  std::filesystem::remove(snapshot, ignored);  // the run's checkpoint has it all
   const Clock::time_point over = Clock::now();
   while (server.hasWorkers() && secondsSince(over) < kFarewell) server.wait(kLook);
   return asked ? kResume : kSuccess;

@@ -333,7 +333,8 @@ int superviseWithCenter(const TrainArguments& arguments, const Request& request)
       .workers = static_cast<int>(request.config.workers),
       .servers = static_cast<int>(std::max<std::int64_t>(1, request.config.servers)),
       .maxRestarts = static_cast<int>(request.config.maxRestarts),
-      .stallSeconds = request.config.stallTimeout};
+      .stallSeconds = request.config.stallTimeout,
+      .snapshotSeconds = request.config.snapshotEvery};
   if (!request.config.chaos.empty()) options.chaos = std::stoull(request.config.chaos);
   const JobDirectory job(started.directory, JobDirectory::Role::Supervisor);
   const int code = superviseCenter(options, job, console);

@@ -18,7 +18,6 @@
 #include "launch/child_process.h"
 #include "launch/supervisor_link.h"
 #include "launch/worker_watch.h"
-#include "train/checkpoint.h"
 
 namespace cohort {
 namespace {
@@ -39,11 +38,11 @@ class CenterSupervisor {
  public:
   CenterSupervisor(const CenterSupervisorOptions& options, const JobDirectory& job, Screen& screen)
       : options_(options),
-        job_(job),
         screen_(screen),
         watch_(job.path() / "supervisor", options.stallSeconds, screen),
         sockets_(fs::temp_directory_path() / "cohort"),
         logs_(job.path() / "logs"),
+        snapshots_(job.path() / "snapshots"),
         random_(options.chaos.value_or(0)) {
     fs::create_directories(logs_);
   }
@@ -51,12 +50,10 @@ class CenterSupervisor {
   int run();
 
  private:
-  enum class Outcome { Done, Resume, ServerLost };
-
-  struct Worker {
+  struct Child {
     std::unique_ptr<ChildProcess> process{};
     std::optional<int> code{};
-    int fruitless = 0;  // deaths in a row in which the run made no step
+    int fruitless = 0;  // deaths in a row between which the run made no step
     Step lastDeath = -1;
   };
 
@@ -65,39 +62,41 @@ class CenterSupervisor {
   }
   void startServer(int index);
   void startWorker(int index);
-  Outcome runOnce();
   void passOnStop();
   void lookAtWorkers();
+  void lookAtServers();
   void workerDied(int index, int code);
+  void countDeath(Child& child, const std::string& cause) const;
   [[noreturn]] void fail(const WorkerMessage& failure) const;
   void makeChaos();
+  void endStalled();
   bool isRunning() const {
-    return std::ranges::any_of(workers_, [](const Worker& worker) { return !worker.code; });
+    return std::ranges::any_of(workers_, [](const Child& worker) { return !worker.code; });
   }
-  Step newestCheckpoint() const;
 
   const CenterSupervisorOptions& options_;
-  const JobDirectory& job_;
   Screen& screen_;
   WorkerWatch watch_;
   ScratchFolder sockets_;
   fs::path logs_;
+  fs::path snapshots_;
   std::mt19937_64 random_;
-  std::vector<std::unique_ptr<ChildProcess>> servers_;
-  std::vector<Worker> workers_;
-  std::vector<WorkerMessage> lastWords_;  // by worker, where it said some
+  std::vector<Child> servers_;
+  std::vector<Child> workers_;
   bool stopPassed_ = false;
-  std::string lost_;  // a server, and how
   std::optional<Clock::time_point> chaosAt_;
 };
 
 void CenterSupervisor::startServer(int index) {
   std::error_code ignored;
   fs::remove(sockets_.path() / fmt::format("server-{}", index), ignored);
-  servers_[static_cast<std::size_t>(index)] = std::make_unique<ChildProcess>(
+  Child& server = servers_[static_cast<std::size_t>(index)];
+  server.process = std::make_unique<ChildProcess>(
       options_.program,
       std::vector<std::string>{options_.program, "serve", "--listen", addressOf(index), "--servers",
-                               std::to_string(options_.servers), "--server-index", std::to_string(index)},
+                               std::to_string(options_.servers), "--server-index", std::to_string(index),
+                               "--job-dir", snapshots_.string(), "--snapshot-every",
+                               fmt::format("{}s", options_.snapshotSeconds)},
       logs_ / fmt::format("server-{}.txt", index), std::vector<std::string>{}, SIGKILL);
 }
 
@@ -107,7 +106,7 @@ void CenterSupervisor::startWorker(int index) {
   std::vector<std::string> words{options_.program};
   words.insert(words.end(), options_.workerCommand.begin(), options_.workerCommand.end());
   words.insert(words.end(), {"--join", fmt::format("{}", fmt::join(addresses, ","))});
-  Worker& worker = workers_[static_cast<std::size_t>(index)];
+  Child& worker = workers_[static_cast<std::size_t>(index)];
   worker.code.reset();
   worker.process = std::make_unique<ChildProcess>(
       options_.program, words, logs_ / fmt::format("worker-{}.txt", index),
@@ -120,7 +119,7 @@ void CenterSupervisor::startWorker(int index) {
 // A center that stops has its chief write a checkpoint first.
 void CenterSupervisor::passOnStop() {
   if (!watch_.isStopping() || stopPassed_ || !watch_.heard().hasTrained) return;
-  servers_.front()->signal(SIGTERM);
+  servers_.front().process->signal(SIGTERM);
   stopPassed_ = true;
 }
 
@@ -132,7 +131,7 @@ void CenterSupervisor::fail(const WorkerMessage& failure) const {
 }
 
 void CenterSupervisor::workerDied(int index, int code) {
-  Worker& worker = workers_[static_cast<std::size_t>(index)];
+  Child& worker = workers_[static_cast<std::size_t>(index)];
   const Step step = watch_.heard().step;
   std::string cause = fmt::format("worker {} {} after step {}", index, deathText(code), step);
   for (const WorkerMessage& failure : watch_.takeFailures()) {
@@ -144,12 +143,7 @@ void CenterSupervisor::workerDied(int index, int code) {
   if (!watch_.heard().hasTrained && code <= 128) {
     throw PeerError(fmt::format("{}; see {}", cause, (logs_ / fmt::format("worker-{}.txt", index)).string()));
   }
-  worker.fruitless = step > worker.lastDeath ? 1 : worker.fruitless + 1;
-  worker.lastDeath = step;
-  if (worker.fruitless > options_.maxRestarts) {
-    throw PeerError(fmt::format("{}; given up after {} restarts without a step (--max-restarts)", cause,
-                                options_.maxRestarts));
-  }
+  countDeath(worker, cause);
   if (watch_.isStopping()) return;
   screen_.endProgress();
   screen_.warn(
@@ -158,9 +152,37 @@ void CenterSupervisor::workerDied(int index, int code) {
   startWorker(index);
 }
 
+void CenterSupervisor::countDeath(Child& child, const std::string& cause) const {
+  const Step step = watch_.heard().step;
+  child.fruitless = step > child.lastDeath ? 1 : child.fruitless + 1;
+  child.lastDeath = step;
+  if (child.fruitless <= options_.maxRestarts) return;
+  throw PeerError(fmt::format("{}; given up after {} restarts without a step (--max-restarts)", cause,
+                              options_.maxRestarts));
+}
+
+void CenterSupervisor::lookAtServers() {
+  for (int i = 0; i < options_.servers; ++i) {
+    Child& server = servers_[static_cast<std::size_t>(i)];
+    if (server.code) continue;
+    server.code = server.process->exitCode();
+    if (!server.code || *server.code == 0 || *server.code == kResume) continue;
+    const std::string cause =
+        fmt::format("server {} {} after step {}", i, deathText(*server.code), watch_.heard().step);
+    if (!watch_.heard().hasTrained && *server.code <= 128) {
+      throw PeerError(fmt::format("{}; see {}", cause, (logs_ / fmt::format("server-{}.txt", i)).string()));
+    }
+    countDeath(server, cause);
+    screen_.endProgress();
+    screen_.warn(cause + "; starting it again");
+    server.code.reset();
+    startServer(i);
+  }
+}
+
 void CenterSupervisor::lookAtWorkers() {
   for (int i = 0; i < options_.workers; ++i) {
-    Worker& worker = workers_[static_cast<std::size_t>(i)];
+    Child& worker = workers_[static_cast<std::size_t>(i)];
     if (worker.code) continue;
     const std::optional<int> code = worker.process->exitCode();
     if (!code) continue;
@@ -186,16 +208,23 @@ void CenterSupervisor::makeChaos() {
   watch_.signal(victim, freeze ? SIGSTOP : SIGKILL);
 }
 
-Step CenterSupervisor::newestCheckpoint() const {
-  const std::vector<CheckpointFile> files = listCheckpoints(job_.checkpoints());
-  return files.empty() ? -1 : files.back().step;
+// A worker that stands still is taken for dead.
+void CenterSupervisor::endStalled() {
+  const std::optional<WorkerWatch::Stalled> stalled = watch_.stalled();
+  if (!stalled) return;
+  Child& worker = workers_[static_cast<std::size_t>(stalled->worker)];
+  watch_.restart(stalled->worker);
+  if (worker.code) return;
+  screen_.endProgress();
+  screen_.warn(stalled->sentence);
+  worker.process->signal(SIGKILL);
 }
 
-CenterSupervisor::Outcome CenterSupervisor::runOnce() {
+int CenterSupervisor::run() {
+  // Between starts of a run, its checkpoints count.
+  std::error_code ignored;
+  fs::remove_all(snapshots_, ignored);
   watch_.begin(options_.workers);
-  stopPassed_ = false;
-  servers_.clear();
-  workers_.clear();
   servers_.resize(static_cast<std::size_t>(options_.servers));
   workers_.resize(static_cast<std::size_t>(options_.workers));
   for (int i = 0; i < options_.servers; ++i) startServer(i);
@@ -204,52 +233,25 @@ CenterSupervisor::Outcome CenterSupervisor::runOnce() {
   while (isRunning()) {
     watch_.listen(kLook);
     passOnStop();
-    if (watch_.isStopping() && !watch_.heard().hasTrained) return Outcome::Resume;
+    if (watch_.isStopping() && !watch_.heard().hasTrained) return kResume;
     makeChaos();
-    if (const auto stalled = watch_.stalled();
-        stalled && !workers_[static_cast<std::size_t>(stalled->worker)].code) {
-      screen_.endProgress();
-      screen_.warn(stalled->sentence);
-      workers_[static_cast<std::size_t>(stalled->worker)].process->signal(SIGKILL);
-      watch_.restart(stalled->worker);
-    }
+    endStalled();
     lookAtWorkers();
     const bool anyDone = std::ranges::any_of(
-        workers_, [](const Worker& worker) { return worker.code == 0 || worker.code == kResume; });
-    for (int i = 0; i < options_.servers && !anyDone; ++i) {
-      const std::optional<int> code = servers_[static_cast<std::size_t>(i)]->exitCode();
-      if (!code || *code == 0) continue;
-      lost_ = fmt::format("server {} {} after step {}", i, deathText(*code), watch_.heard().step);
-      return Outcome::ServerLost;
+        workers_, [](const Child& worker) { return worker.code == 0 || worker.code == kResume; });
+    if (!anyDone) {
+      lookAtServers();
+    } else if (!farewell) {
+      farewell = Clock::now();
+    } else if (secondsSince(*farewell) > kFarewellSeconds) {
+      break;
     }
-    if (anyDone && !farewell) farewell = Clock::now();
-    if (farewell && secondsSince(*farewell) > kFarewellSeconds) break;
   }
   watch_.listen(std::chrono::milliseconds(0));
   const bool isInterrupted =
-      std::ranges::any_of(workers_, [](const Worker& worker) { return worker.code == kResume; });
-  return isInterrupted ? Outcome::Resume : Outcome::Done;
-}
-
-int CenterSupervisor::run() {
-  int fruitless = 0;
-  Step before = newestCheckpoint();
-  for (;;) {
-    const Outcome outcome = runOnce();
-    workers_.clear();  // what still runs ends
-    servers_.clear();
-    if (outcome != Outcome::ServerLost) return outcome == Outcome::Done ? 0 : kResume;
-    screen_.endProgress();
-    const Step now = newestCheckpoint();
-    fruitless = now > before ? 1 : fruitless + 1;
-    before = now;
-    if (fruitless > options_.maxRestarts) {
-      throw PeerError(fmt::format("{}; given up after {} restarts without a new checkpoint (--max-restarts)",
-                                  lost_, options_.maxRestarts));
-    }
-    screen_.warn(fmt::format("{}; starting all again from {}", lost_,
-                             now < 0 ? "the beginning" : fmt::format("the checkpoint of step {}", now)));
-  }
+      std::ranges::any_of(workers_, [](const Child& worker) { return worker.code == kResume; });
+  fs::remove_all(snapshots_, ignored);
+  return isInterrupted ? kResume : 0;
 }
 
 }  // namespace

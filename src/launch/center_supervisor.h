@@ -1,5 +1,5 @@
 // Starts the servers and workers of a run with a center on this machine, shows what they tell, and starts again what dies: a worker
-// alone, while the others go on; everything, from the last checkpoint, where a server was lost.
+// alone, while the others go on; a server, which its workers find again.
 //
 // One thread, without gRPC and OpenMP. All that it starts ends with it, however it ends.
 #pragma once
@@ -24,6 +24,7 @@ struct CenterSupervisorOptions {
   int servers = 1;
   int maxRestarts = 3;  // of a worker, in a row without a step of the run
   double stallSeconds = 60;
+  double snapshotSeconds = 30;
   std::optional<std::uint64_t> chaos{};  // kill and freeze workers, as this seed has it
 };
 

@@ -74,13 +74,14 @@ class CenterRun {
   }
   CenterSetup setup() const;
   void open();
+  void reopen();
   void tellStart();
   void compute(const Order& order);
   void plan(const Work& work);
   std::vector<Prefetcher::LaneGrains> laneGrains(const Work& work) const;
   void lead(const Order& order);
   void hear(const Order& order);
-  void fetchSlots();
+  std::optional<Step> fetchSlots();
   void checkpoint(bool isLast);
   EvaluationPoint evaluate();
   void end(const Order& order);
@@ -164,6 +165,23 @@ void CenterRun::open() {
   center_.open(setup(), arenas);
 }
 
+void CenterRun::reopen() {
+  checkpoints_.wait();
+  state_.step = 0;
+  initialize(state_.layout, config_.seed, state_.weights.span(), lanes_.count());
+  state_.shards.front() =
+      Shard(state_.layout, shardOptions(config_, data_.train->size()), state_.weights.span());
+  open();
+  startStep_ = state_.step;
+  observer_.warned(fmt::format(
+      "the center had lost its weights; it goes on from {}",
+      state_.step == 0 ? "the beginning" : fmt::format("the checkpoint of step {}", state_.step)));
+  planned_.reset();
+  prefetcher_.reset();
+  recorder_.reset();
+  center_.enter(setup(), state_.weights.span());
+}
+
 void CenterRun::tellStart() {
   if (!place_.isFirst) return;
   const int threads = threadsOf(config_, workerPlace());
@@ -212,6 +230,10 @@ RunSummary CenterRun::train(const StopFlag& stop) {
     place_.activity.wait(false);
     hear(order);
     if (order.kind == Order::Kind::Over) break;
+    if (order.kind == Order::Kind::Open) {
+      reopen();
+      continue;
+    }
     if (order.kind == Order::Kind::End) {
       end(order);
       continue;
@@ -269,7 +291,9 @@ void CenterRun::compute(const Order& order) {
 
 // The whole run has gone on since the last order.
 void CenterRun::hear(const Order& order) {
-  if (order.kind == Order::Kind::Over) return;
+  if (order.kind == Order::Kind::Over || order.kind == Order::Kind::Open) return;
+  for (const std::string& notice : center_.takeNotices()) observer_.warned(notice);
+  if (order.state.done < state_.step) state_.step = order.state.done;  // opened anew
   const Step before = state_.step;
   const Step steps = order.state.done - before;
   const double seconds = secondsSince(lastOrder_);
@@ -289,8 +313,8 @@ void CenterRun::hear(const Order& order) {
   report_.addSteps(before, state_.step, order.state.loss, seconds);
   if (crossed(before, state_.step, report_.logInterval()) || state_.step == target_)
     report_.logPoint(state_.step, totals());
-  if (order.kind != Order::Kind::Compute) return;
   if (!isAlone() && recorder_->wantsReceipt(state_.step)) recorder_->addReceipt(order.state.loss.meanLoss());
+  if (order.kind != Order::Kind::Compute) return;
   if (crossed(before, state_.step, config_.evalEvery)) observer_.evaluated(evaluate());
   const bool isTime = interval_.seconds > 0 && secondsSince(lastCheckpointTime_) >= interval_.seconds;
   if (crossed(before, state_.step, interval_.steps) || isTime) checkpoint(false);
@@ -298,10 +322,10 @@ void CenterRun::hear(const Order& order) {
 }
 
 // Weights and slots of one moment.
-void CenterRun::fetchSlots() {
+std::optional<Step> CenterRun::fetchSlots() {
   std::vector<CenterClient::ArenaToFill> arenas{{"weights", state_.weights.span()}};
   for (const Shard::Slot& slot : state_.shards.front().slots()) arenas.push_back({slot.name, slot.values});
-  state_.step = center_.fetch(arenas);
+  return center_.fetch(arenas);
 }
 
 void CenterRun::checkpoint(bool isLast) {
@@ -309,7 +333,9 @@ void CenterRun::checkpoint(bool isLast) {
   place_.activity.enter(Activity::Phase::Checkpoint);
   recorder_->flush();
   checkpoints_.wait();  // the state is what it writes
-  fetchSlots();
+  const std::optional<Step> version = fetchSlots();
+  if (!version) return;
+  const Step done = std::exchange(state_.step, *version);
   if (state_.step != lastCheckpoint_) {
     if (isLast) {
       checkpoints_.saveNow(state_, configText_);
@@ -318,6 +344,7 @@ void CenterRun::checkpoint(bool isLast) {
     }
   }
   lastCheckpoint_ = state_.step;
+  if (!isLast) state_.step = done;
   lastCheckpointTime_ = Clock::now();
   summary_.checkpointSeconds += secondsSince(start);
   observer_.checkpointed(state_.step);

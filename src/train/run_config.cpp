@@ -62,6 +62,7 @@ constexpr Range kRanges[] = {
     {"staleness", 0, kMostSteps},
     {"backups", 0, 4095},
     {"recovery-wait", 0, 1e9},
+    {"snapshot-every", 0, 1e9},
     {"data-threads", -1, 256},
 };
 
@@ -159,9 +160,10 @@ struct FromText {
   }
   void operator()(double& field) const {
     const std::string_view name = setting.name;
-    field = name == "max-time" || name == "stall-timeout" || name == "recovery-wait"
-                ? parseDuration(texts.back(), shown)
-                : parseNumber<double>(texts.back(), shown, "a number");
+    field =
+        name == "max-time" || name == "stall-timeout" || name == "recovery-wait" || name == "snapshot-every"
+            ? parseDuration(texts.back(), shown)
+            : parseNumber<double>(texts.back(), shown, "a number");
     if (!std::isfinite(field)) throw UsageError(fmt::format("{} must be finite", shown));
     checkRange(setting.name, field, shown);
   }

@@ -87,9 +87,10 @@ struct RunConfig {
   std::int64_t batchPerWorker = 0;  // 0: batchSize counts
   std::int64_t maxRestarts = 3;
   bool elastic = false;
-  double stallTimeout = 60;  // seconds
-  double recoveryWait = 60;  // seconds
-  std::string chaos;         // a number; empty: none
+  double stallTimeout = 60;   // seconds
+  double recoveryWait = 60;   // seconds
+  double snapshotEvery = 30;  // seconds
+  std::string chaos;          // a number; empty: none
 
   bool operator==(const RunConfig&) const = default;
 };
@@ -197,6 +198,8 @@ void visitSettings(Config& c, Visit&& visit) {
         c.scaleStale);
   visit(Setting{"recovery-wait", group, "T", "how long workers try to reach a server that is away"},
         c.recoveryWait);
+  visit(Setting{"snapshot-every", group, "T", "async, ssp: how often servers keep what they have; 0: never"},
+        c.snapshotEvery);
   visit(Setting{"avg-freq", group, "K", "local: steps between averagings"}, c.avgFreq);
   visit(Setting{"inner-steps", group, "H", "diloco: steps between outer steps"}, c.innerSteps);
   visit(Setting{"outer-lr", group, "X", "diloco: rate of the outer step"}, c.outerLearningRate);

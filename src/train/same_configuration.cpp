@@ -41,7 +41,7 @@ std::string sharedConfiguration(const RunConfig& config) {
   shared.chaos.clear();
   shared.maxRestarts = 0;
   shared.elastic = false;
-  shared.stallTimeout = shared.recoveryWait = 0;
+  shared.stallTimeout = shared.recoveryWait = shared.snapshotEvery = 0;
   if (shared.sync != "backup") shared.workers = 0;
   return toYaml(shared);
 }

@@ -1,0 +1,26 @@
+// What a server keeps on its disk, to go on with after its death: a file that is written whole or not at all.
+//
+//   file := "cohortC1" length head floats
+//   length is 32 bits, least significant byte first; the head is a wire::Snapshot and has the floats' hash. Private to center.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "base/float_buffer.h"
+#include "center/center.pb.h"
+
+namespace cohort {
+
+struct Snapshot {
+  wire::Snapshot head;
+  std::vector<FloatBuffer> arenas;  // the weights, then the slots
+};
+
+// IoError where that fails; an older file is then still there.
+void writeSnapshot(const std::filesystem::path& path, Snapshot snapshot);
+// Nothing where there is none; IoError where it is damaged.
+std::optional<Snapshot> readSnapshot(const std::filesystem::path& path);
+
+}  // namespace cohort
