@@ -56,12 +56,6 @@ void fillCommit(Answer& answer, const std::optional<Commit>& commit) {
   }
 }
 
-std::shared_ptr<const FloatBuffer> copyOf(std::span<const float> values) {
-  FloatBuffer copy(values.size());
-  std::ranges::copy(values, copy.data());
-  return std::make_shared<const FloatBuffer>(std::move(copy));
-}
-
 // As StepAgreement adds them: in the tree's order.
 LossSum treeSum(const GrainTree& tree, int node, const std::vector<std::optional<LossSum>>& grains) {
   const GrainTree::Node& n = tree.node(node);
@@ -402,7 +396,7 @@ void Center::answer(Peer& peer, const WaitingPull& pull) {
   for (std::size_t arena = 0; arena < pull.arenas.size(); ++arena) {
     const std::string& name = pull.arenas[arena];
     const std::shared_ptr<const FloatBuffer> values =
-        name == kWeights ? store_->snapshot() : copyOf(arenaCalled(name));
+        name == kWeights ? store_->snapshot() : store_->copyOf(arenaCalled(name));
     for (std::size_t at = 0; at < values->size(); at += kFrameFloats) {
       wire::Envelope answer;
       wire::Floats& floats = *answer.mutable_floats();
