@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "center/client.h"
+#include "center/status.h"
 #include "comm/channel.h"
 #include "engine/instruction_set.h"
 #include "sync/center_steps.h"
@@ -374,7 +375,9 @@ void CenterRun::end(const Order& order) {
   checkpoint(true);
   if (!summary_.interrupted) evaluate();
   recorder_->flush();
-  RunSummary summary = summarize();
+  constexpr double kPatience = 10;  // seconds
+  summary_.center = fetchStatus(*place_.servers, kPatience);
+  const RunSummary summary = summarize();
   job_.writeLayers(toJson(model_->layers()));
   job_.writeSummary(toJson(summary));
   center_.settle();
@@ -411,6 +414,7 @@ RunSummary runWithCenter(const RunContext& context, RunConfig config, const JobD
                          const CenterPlace& place) {
   if (config.isa.empty()) config.isa = bestInstructionSet();
   useInstructionSet(config.isa);
+  config.chaos.clear();  // this command's wish, not the run's
   CenterRun run(context, std::move(config), job, observer, processStart, place);
   return run.train(stop);
 }
