@@ -61,14 +61,16 @@ ShardStore::Fate ShardStore::push(const Origin& origin, FloatBuffer gradient) {
     freeBuffer(std::move(gradient));
     return Fate::Duplicate;
   }
-  NodeSums& sums = sumsOf(origin.step);
-  if (!sums.add(origin.node, std::move(gradient))) return Fate::Duplicate;
-  if (acceptance_ != Acceptance::WhenComplete || !sums.isComplete() || origin.step != version_)
-    return Fate::Held;
-  int grains = 0;
-  update(sums.take(grains), 0);
-  sums_.erase(origin.step);
-  return Fate::Applied;
+  if (!sumsOf(origin.step).add(origin.node, std::move(gradient))) return Fate::Duplicate;
+  if (acceptance_ != Acceptance::WhenComplete) return Fate::Held;
+  // With it, later steps that were complete already and waited for this one.
+  for (auto first = sums_.begin();
+       first != sums_.end() && first->first == version_ && first->second.isComplete();
+       first = sums_.erase(first)) {
+    int grains = 0;
+    update(first->second.take(grains), 0);
+  }
+  return origin.step < version_ ? Fate::Applied : Fate::Held;
 }
 
 bool ShardStore::commit(Step step, std::span<const GrainRange> grains) {

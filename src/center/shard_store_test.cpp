@@ -162,6 +162,18 @@ TEST(ShardStoreWhenComplete, MakesOneUpdateOfAStep) {
   EXPECT_EQ(weightsOf(store), plain.weights);
 }
 
+TEST(ShardStoreWhenComplete, AppliesStepsInTheirOrderWhateverThatOfTheirComing) {
+  ShardStore store(testLayout(), optionsOf(kMomentum), Acceptance::WhenComplete, false);
+  Plain plain(kMomentum);
+  EXPECT_EQ(store.push({.step = 2}, filled(store, gradientOf(2))), Fate::Held);
+  EXPECT_EQ(store.push({.step = 1}, filled(store, gradientOf(1))), Fate::Held);
+  EXPECT_EQ(store.version(), 0);
+  EXPECT_EQ(store.push({.step = 0}, filled(store, gradientOf(0))), Fate::Applied);
+  EXPECT_EQ(store.version(), 3);
+  for (int step = 0; step < 3; ++step) plain.update(gradientOf(step), step);
+  EXPECT_EQ(weightsOf(store), plain.weights);
+}
+
 // ---- on commit
 
 struct Committed {
