@@ -124,6 +124,8 @@ const std::vector<Refusal> kRefusals = {
     {"TooManyGrains", [](wire::Setup& s) { s.set_grains(std::numeric_limits<int>::max()); }, kNumbers},
     {"ANegativeTarget", [](wire::Setup& s) { s.set_target(-1); }, kNumbers},
     {"ANegativeStep", [](wire::Setup& s) { s.set_step(-1); }, kNumbers},
+    {"AStepThatCannotBeCountedOn", [](wire::Setup& s) { s.set_step(kHuge); }, kNumbers},
+    {"ATargetThatCannotBeReached", [](wire::Setup& s) { s.set_target(kHuge); }, kNumbers},
     {"ANegativeStaleness", [](wire::Setup& s) { s.set_staleness(-1); }, kNumbers},
     {"NegativeBackups", [](wire::Setup& s) { s.set_backups(-1); }, kNumbers},
     {"NoMembers", [](wire::Setup& s) { s.set_members(0); }, kNumbers},
