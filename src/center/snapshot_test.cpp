@@ -84,6 +84,16 @@ TEST_F(SnapshotFile, OfAnyShorterLengthIsRefused) {
   EXPECT_MENTIONS(refusalOf(bytes + "four"), "is damaged");
 }
 
+TEST_F(SnapshotFile, WithAnyChangedBitIsRefused) {
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      std::string changed = bytes;
+      changed[at] = static_cast<char>(static_cast<unsigned char>(changed[at]) ^ (1U << bit));
+      ASSERT_TRUE(mentions(refusalOf(changed), "is damaged")) << "bit " << bit << " of byte " << at;
+    }
+  }
+}
+
 TEST_F(SnapshotFile, OfAnotherKindIsRefused) {
   std::string other = bytes;
   other.replace(0, 8, "cohortC9");
