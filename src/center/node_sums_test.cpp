@@ -1,7 +1,7 @@
 #include "center/node_sums.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cmath>
 #include <random>
 #include <vector>
 
