@@ -253,7 +253,6 @@ void Center::on(const wire::Reopen& reopen) {
 void Center::on(LinkId id, Peer&, const wire::Setup& message) {
   require(leads() ? opener_ == id && !isOpen_ : !isOpen_ || setup_->opening != message.opening(),
           "the run is set up already");
-  require(!loading_ || loading_->by == id, "another worker sets the run up");
   setUp(cohort::fromWire(message));
   store_->restore(setup_->step, StepSet(setup_->step));
   loading_ = Loading{.by = id, .arenas = {}};

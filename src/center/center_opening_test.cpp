@@ -189,6 +189,30 @@ TEST_F(SecondServer, IsSetUpAnewForAnotherOpeningAlone) {
   EXPECT_EQ(center.last(3, What::kWelcome).welcome().version(), 4);
 }
 
+TEST_F(SecondServer, IsSetUpByAnotherWhereTheOpenerDies) {
+  center.say(1, words::setup(tinySetup()));
+  center.say(1, words::load(kWeights, 5), std::vector<float>(2));
+  greet(2);
+  center.close(1);
+  CenterSetup next = tinySetup();
+  next.opening = 78;
+  EXPECT_TRUE(center.load(2, next));
+  greet(3);
+  EXPECT_EQ(center.last(3, What::kWelcome).welcome().opening(), 78U);
+}
+
+// The death may be noticed here later than at the first server, which named another opener.
+TEST_F(SecondServer, IsSetUpByAnotherBeforeTheOpenersDeathIsNoticed) {
+  center.say(1, words::setup(tinySetup()));
+  greet(2);
+  CenterSetup next = tinySetup();
+  next.opening = 78;
+  EXPECT_TRUE(center.load(2, next));
+  EXPECT_EQ(center.refusalOf(1, words::load(kWeights, 5), std::vector<std::byte>(4)),
+            "nothing is to be loaded");
+  EXPECT_TRUE(center.say(2, words::push({.offset = 5}), std::vector<float>(6, 1)));
+}
+
 // ---- opening again
 
 struct Reopened : testing::Test {
