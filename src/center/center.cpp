@@ -307,7 +307,7 @@ void Center::on(LinkId id, Peer& peer, const wire::Load& load, const Payload& pa
 }
 
 void Center::on(LinkId id, Peer&, const wire::Loaded&) {
-  require(leads() && opener_ == id && !isOpen_ && setup_ && !loading_, "nothing was loaded");
+  require(leads() && opener_ == id && !isOpen_ && store_ && !loading_, "nothing was loaded");
   lead({.done = setup_->step, .next = setup_->step, .open = {}});
   opener_.reset();
   welcomeWaiting();

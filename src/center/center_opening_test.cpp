@@ -138,6 +138,20 @@ TEST(CenterOpening, NeedsAFloatForEachServer) {
             "12 servers cannot share 11 floats; use fewer --servers");
 }
 
+TEST(CenterOpening, OfNothingIsRefused) {
+  SpokenCenter center;
+  center.say(1, words::hello({.token = 1}));
+  center.say(2, words::hello({.token = 2}));
+  center.load(1, tinySetup());
+  center.close(1);  // what it loaded is gone with it
+  EXPECT_EQ(center.refusalOf(2, words::loaded()), "nothing was loaded");
+
+  SpokenCenter again;
+  again.open(1, tinySetup());
+  again.say(1, words::reopen(77));
+  EXPECT_EQ(again.refusalOf(1, words::loaded()), "nothing was loaded");
+}
+
 // ---- servers that do not lead
 
 struct SecondServer : testing::Test {
