@@ -187,15 +187,15 @@ void Center::on(LinkId id, Peer& peer, const wire::Hello& hello) {
                     place_.index, place_.count, hello.server(), hello.servers()));
   }
   require(peers_.size() <= kMostPeers, "there are too many workers");
-  peer.hasGreeted = true;
-  peer.token = hello.token();
-  peer.name = hello.name().substr(0, 200);
   // A worker that comes again: its broken connection may not be noticed yet.
   std::vector<LinkId> old;
   for (const auto& [other, known] : peers_) {
-    if (other != id && known.hasGreeted && known.token == peer.token) old.push_back(other);
+    if (other != id && known.hasGreeted && known.token == hello.token()) old.push_back(other);
   }
   for (const LinkId other : old) closed(other);
+  peer.hasGreeted = true;
+  peer.token = hello.token();
+  peer.name = hello.name().substr(0, 200);
   peer.member = nextMember_++;
   if (isOpen_ || !leads()) return welcome(id, peer);
   wire::Envelope patience;

@@ -138,6 +138,19 @@ TEST(CenterOpening, NeedsAFloatForEachServer) {
             "12 servers cannot share 11 floats; use fewer --servers");
 }
 
+TEST(CenterOpening, GivesWhoComesAgainItsPlaceAsTheOpener) {
+  SpokenCenter center;
+  center.say(1, words::hello({.token = 9}));
+  center.say(2, words::hello({.token = 9}));
+  const auto heard = center.take(2);
+  ASSERT_EQ(heard.size(), 2U);
+  EXPECT_EQ(heard[0].head.what_case(), What::kPatience);
+  EXPECT_EQ(heard[1].head.welcome().member(), 1);
+  EXPECT_FALSE(center.say(1, words::setup(tinySetup())));
+  EXPECT_TRUE(center.load(2, tinySetup()));
+  EXPECT_TRUE(center.say(2, words::loaded()));
+}
+
 TEST(CenterOpening, OfNothingIsRefused) {
   SpokenCenter center;
   center.say(1, words::hello({.token = 1}));
