@@ -317,6 +317,7 @@ void Center::lead(const Progress& from) {
   isOpen_ = true;
   tree_ = std::make_unique<GrainTree>(setup_->grains);
   policy_ = makePolicy(*setup_, from);
+  if (isHalted_) carryOut(policy_->handle(Halted{}));
 }
 
 void Center::on(Peer& peer, const wire::Enter&) {

@@ -325,6 +325,21 @@ TEST_F(Reopened, IgnoresWordsOfTheEarlierOpening) {
   EXPECT_EQ(center.last(3, What::kAssign).assign().state().done(), 0);
 }
 
+TEST_F(Reopened, IsStillHalted) {
+  center.center.halt(true);
+  EXPECT_EQ(center.kinds(2), Kinds{});
+  center.say(2, words::reopen(77));
+  openAgain(3);
+  center.take(2);
+  EXPECT_TRUE(center.say(2, words::enter()));
+  const wire::End end = center.last(2, What::kEnd).end();
+  EXPECT_TRUE(end.is_interrupted());
+  EXPECT_EQ(end.state().done(), 3);
+  EXPECT_TRUE(end.state().is_chief());
+  EXPECT_TRUE(center.say(2, words::settled()));
+  EXPECT_TRUE(center.center.isOver());
+}
+
 TEST_F(Reopened, IsTooLateAfterTheEnd) {
   center.center.halt(false);
   center.say(1, words::finished({0, {0, 2}}));
