@@ -337,7 +337,7 @@ void Center::on(Peer& peer, const wire::Enter&) {
 
 void Center::on(Peer& peer, const wire::Push& push, const Payload& payload) {
   if (!isOpen_) return;
-  require(push.step() >= 0 && push.node() >= 0 && push.node() < 2 * setup_->grains - 1,
+  require(push.step() >= 0 && push.node() >= 0 && push.node() < 2 * setup_->grains - 1 && push.basis() >= 0,
           "a gradient belongs to a node of a step");
   const ArenaRange slice = store_->slice();
   const ArenaRange range = rangeOf(push.offset(), payload, slice);

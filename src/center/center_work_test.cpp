@@ -78,6 +78,14 @@ TEST_F(CenterWork, RefusesGradientsThatMakeNoSense) {
   EXPECT_EQ(refusal({.node = 2}, 4), "taken");
 }
 
+TEST_F(CenterWork, RefusesGradientsOfWeightsThatNeverWere) {
+  EXPECT_EQ(center->refusalOf(2, words::push({.basis = -1}), std::vector<std::byte>(44)),
+            "a gradient belongs to a node of a step");
+  center->say(3, words::hello({.token = 3}));
+  EXPECT_FALSE(center->push(3, {.basis = std::numeric_limits<Step>::min()}));
+  EXPECT_EQ(weights(1), Floats(kTinySize));
+}
+
 TEST_F(CenterWork, RefusesTooManyGradientsAtOnce) {
   for (Step step = 0; step < 64; ++step) EXPECT_TRUE(center->say(2, words::push({.step = step}), Floats(1)));
   EXPECT_TRUE(center->say(2, words::push({.step = 7, .offset = 1}), Floats(1)));
