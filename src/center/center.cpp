@@ -62,6 +62,12 @@ std::shared_ptr<const FloatBuffer> copyOf(std::span<const float> values) {
   return std::make_shared<const FloatBuffer>(std::move(copy));
 }
 
+bool canBeAdded(const wire::Loss& loss) {
+  constexpr std::int64_t kMostSamples = std::int64_t{1} << 31;  // far above any grain's
+  const auto isCount = [](std::int64_t count) { return count >= 0 && count <= kMostSamples; };
+  return isCount(loss.samples()) && isCount(loss.top1()) && isCount(loss.top5());
+}
+
 // As StepAgreement adds them: in the tree's order.
 LossSum treeSum(const GrainTree& tree, int node, const std::vector<std::optional<LossSum>>& grains) {
   const GrainTree::Node& n = tree.node(node);
@@ -422,6 +428,7 @@ void Center::on(Peer& peer, const wire::Finished& finished) {
   require(work.grains.first >= 0 && work.grains.first < work.grains.last &&
               work.grains.last <= setup_->grains && finished.losses_size() == work.grains.count(),
           "work has a loss for each grain");
+  require(std::ranges::all_of(finished.losses(), canBeAdded), "a grain has no such number of samples");
   const std::vector<Decision> decisions = policy_->handle(cohort::Finished{peer.member, work});
   const bool isDropped =
       std::ranges::any_of(decisions, [](const Decision& d) { return std::holds_alternative<Drop>(d); });

@@ -180,6 +180,22 @@ TEST_F(CenterWork, RefusesFinishedWorkThatMakesNoSense) {
   EXPECT_EQ(refusal({0, {0, 2}}, [](wire::Finished& f) { f.add_losses(); }), sentence);
 }
 
+TEST_F(CenterWork, RefusesLossesThatCannotBeAdded) {
+  const auto refusal = [&](auto&& change) {
+    begin(tinySetup());
+    wire::Envelope word = words::finished({0, {0, 2}});
+    for (wire::Loss& loss : *word.mutable_finished()->mutable_losses()) change(loss);
+    return center->refusalOf(1, word);
+  };
+  const char* sentence = "a grain has no such number of samples";
+  constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(refusal([](wire::Loss& loss) { loss.set_samples(kHuge); }), sentence);
+  EXPECT_EQ(refusal([](wire::Loss& loss) { loss.set_samples(-1); }), sentence);
+  EXPECT_EQ(refusal([](wire::Loss& loss) { loss.set_top1(kHuge); }), sentence);
+  EXPECT_EQ(refusal([](wire::Loss& loss) { loss.set_top5(-kHuge); }), sentence);
+  EXPECT_EQ(refusal([](wire::Loss& loss) { loss.set_loss(-1e300); }), "taken");
+}
+
 // ---- members
 
 TEST_F(CenterWork, IsGivenToMembersWhoEnterOnce) {
