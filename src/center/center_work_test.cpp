@@ -238,6 +238,16 @@ TEST_F(CenterWork, TellsLossesOfWholeStepsToEachMemberOnce) {
   EXPECT_EQ(state.loss().loss(), 2);
 }
 
+TEST_F(CenterWork, OfAnotherSizeIsDropped) {
+  EXPECT_TRUE(center->say(1, words::finished({0, {0, 1}})));
+  EXPECT_EQ(center->kinds(1), Kinds{});
+  EXPECT_TRUE(center->say(1, words::finished({0, {0, 2}})));
+  const wire::State state = center->last(1, What::kAssign).assign().state();
+  EXPECT_EQ(state.dropped(), 1);
+  EXPECT_EQ(state.done(), 1);
+  EXPECT_EQ(state.loss().samples(), 4);
+}
+
 TEST_F(CenterWork, OfWhoComesAgainIsGivenOutAnew) {
   center->say(3, words::hello({.token = 1}));
   EXPECT_TRUE(center->last(3, What::kWelcome).welcome().is_open());
