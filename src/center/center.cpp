@@ -126,10 +126,7 @@ void Center::leave(Peer& peer) {
       if (other.isMember && (chief_ < 0 || other.member < chief_)) chief_ = other.member;
     }
     Peer* chief = memberCalled(chief_);
-    if (chief != nullptr) {
-      chief->untold += peer.untold;
-      if (hasEnded_) sendEnd(*chief);
-    }
+    if (chief != nullptr && hasEnded_) sendEnd(*chief);
   }
   carryOut(policy_->handle(Left{peer.member}));
 }

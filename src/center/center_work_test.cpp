@@ -301,6 +301,16 @@ TEST_F(CenterEnd, OfTheChiefNamesTheOldestOfTheOthers) {
   EXPECT_TRUE(center->last(2, What::kAssign).assign().state().is_chief());
 }
 
+TEST_F(CenterEnd, OfTheChiefTellsNoLossTwice) {
+  center->say(3, words::finished({4, {0, 2}}));  // 1 and 2 have not heard of it
+  center->close(1);
+  center->say(2, words::finished({2, {0, 2}}));
+  const wire::State state = center->last(2, What::kAssign).assign().state();
+  EXPECT_TRUE(state.is_chief());
+  EXPECT_EQ(state.done(), 2);
+  EXPECT_EQ(state.loss().samples(), 8);
+}
+
 TEST_F(CenterEnd, IsToldWhenAllIsFinished) {
   center->center.halt(true);
   center->center.halt(false);  // the first word counts
