@@ -369,7 +369,8 @@ void Center::on(Peer& peer, const wire::Push& push, const Payload& payload) {
 
 void Center::on(Peer& peer, const wire::Pull& pull) {
   if (!isOpen_) return;
-  if (pull.has_commit_step() && store_->version() == pull.commit_step()) {
+  // The first server has committed before it told anybody.
+  if (!leads() && pull.has_commit_step() && store_->version() == pull.commit_step()) {
     require(acceptanceOf(setup_->rule) == Acceptance::OnCommit, "nobody commits under this rule");
     std::vector<GrainRange> grains;
     for (const wire::Range& range : pull.commit()) {
@@ -426,6 +427,9 @@ void Center::on(Peer& peer, const wire::Finished& finished) {
               work.grains.last <= setup_->grains && finished.losses_size() == work.grains.count(),
           "work has a loss for each grain");
   require(std::ranges::all_of(finished.losses(), canBeAdded), "a grain has no such number of samples");
+  const bool mustBeThere =
+      acceptanceOf(setup_->rule) == Acceptance::OnCommit && work.step == store_->version();
+  require(!mustBeThere || store_->hasCome(work.step, work.grains), "these gradients have not come");
   const std::vector<Decision> decisions = policy_->handle(cohort::Finished{peer.member, work});
   const bool isDropped =
       std::ranges::any_of(decisions, [](const Decision& d) { return std::holds_alternative<Drop>(d); });

@@ -436,6 +436,27 @@ TEST_F(Backups, AreLeftOutAndTheRestIsCommitted) {
   EXPECT_EQ(center.last(2, What::kAssign).assign().state().dropped(), 1);
 }
 
+TEST_F(Backups, WithoutGradientsAreRefused) {
+  EXPECT_TRUE(center.push(1, {.node = 2}));
+  EXPECT_TRUE(finish(1));
+  EXPECT_FALSE(finish(2));
+  EXPECT_EQ(center.last(2, What::kRefused).refused().sentence(), "these gradients have not come");
+  EXPECT_TRUE(center.push(3, {.node = 4}));
+  EXPECT_TRUE(finish(3));
+  EXPECT_EQ(center.last(3, What::kAssign).assign().commit_step(), 0);
+}
+
+TEST_F(Backups, AreNotCommittedAtTheFirstServerByWorkers) {
+  EXPECT_TRUE(center.push(1, {.node = 2}));
+  center.take(1);
+  EXPECT_TRUE(center.say(1, words::commit(0, {{0, 1}})));
+  EXPECT_EQ(center.kinds(1), Kinds{});  // it waits for the next weights
+  EXPECT_TRUE(finish(1));
+  EXPECT_TRUE(center.push(2, {.node = 3}));
+  EXPECT_TRUE(finish(2));
+  EXPECT_EQ(center.kinds(1), (Kinds{What::kFloats, What::kAssign}));
+}
+
 struct SecondServerOfBackups : testing::Test {
   SecondServerOfBackups() {
     greet(1);

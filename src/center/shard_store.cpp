@@ -73,14 +73,18 @@ ShardStore::Fate ShardStore::push(const Origin& origin, FloatBuffer gradient) {
   return origin.step < version_ ? Fate::Applied : Fate::Held;
 }
 
+bool ShardStore::hasCome(Step step, const GrainRange& grains) const {
+  const auto found = sums_.find(step);
+  return found != sums_.end() &&
+         std::ranges::all_of(tree_.cover(grains), [&](int node) { return found->second.covers(node); });
+}
+
 bool ShardStore::commit(Step step, std::span<const GrainRange> grains) {
   COHORT_CHECK(acceptance_ == Acceptance::OnCommit, "other gradients need no commit");
   if (step != version_) return false;
+  if (!std::ranges::all_of(grains, [&](const GrainRange& range) { return hasCome(step, range); }))
+    return false;
   NodeSums& sums = sumsOf(step);
-  const auto hasCome = [&](const GrainRange& range) {
-    return std::ranges::all_of(tree_.cover(range), [&](int node) { return sums.covers(node); });
-  };
-  if (!std::ranges::all_of(grains, hasCome)) return false;
   sums.keepOnly(grains);
   int count = 0;
   FloatBuffer total = sums.take(count);
