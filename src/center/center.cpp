@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kMostPeers = 10'000;
 constexpr int kMostArenas = 8;               // in one answer
 constexpr std::size_t kMostAssemblies = 64;  // gradients on their way from one worker
+constexpr Step kMostAhead = 64;              // steps whose gradients wait for earlier ones
 
 // A worker said what makes no sense.
 class Nonsense : public std::runtime_error {
@@ -342,6 +343,8 @@ void Center::on(Peer& peer, const wire::Push& push, const Payload& payload) {
   if (!isOpen_) return;
   require(push.step() >= 0 && push.node() >= 0 && push.node() < 2 * setup_->grains - 1 && push.basis() >= 0,
           "a gradient belongs to a node of a step");
+  require(acceptanceOf(setup_->rule) == Acceptance::AtOnce || push.step() <= store_->version() + kMostAhead,
+          "a gradient comes too early");
   const ArenaRange slice = store_->slice();
   const ArenaRange range = rangeOf(push.offset(), payload, slice);
   const std::pair key{push.step(), push.node()};

@@ -94,6 +94,18 @@ TEST_F(CenterWork, RefusesTooManyGradientsAtOnce) {
   EXPECT_TRUE(center->push(1, {.step = 0}));
 }
 
+TEST_F(CenterWork, RefusesGradientsFromTooFarAhead) {
+  for (const char* rule : {"bsp", "backup"}) {
+    begin(tinySetup(rule));
+    EXPECT_TRUE(center->push(2, {.step = 1}));
+    EXPECT_TRUE(center->push(2, {.step = 64}));
+    EXPECT_EQ(center->refusalOf(2, words::push({.step = 65}), std::vector<std::byte>(44)),
+              "a gradient comes too early");
+  }
+  begin(tinySetup("async"));
+  EXPECT_TRUE(center->push(2, {.step = 1000}));
+}
+
 // ---- weights
 
 TEST_F(CenterWork, AnswersAPullWhenItsVersionIsThere) {
