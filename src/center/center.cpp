@@ -56,12 +56,6 @@ void fillCommit(Answer& answer, const std::optional<Commit>& commit) {
   }
 }
 
-std::shared_ptr<const FloatBuffer> copyOf(std::span<const float> values) {
-  FloatBuffer copy(values.size());
-  std::ranges::copy(values, copy.data());
-  return std::make_shared<const FloatBuffer>(std::move(copy));
-}
-
 // As StepAgreement adds them: in the tree's order.
 LossSum treeSum(const GrainTree& tree, int node, const std::vector<std::optional<LossSum>>& grains) {
   const GrainTree::Node& n = tree.node(node);
@@ -137,7 +131,9 @@ void Center::halt(bool isInterrupted) {
 void Center::handle(LinkId id, Peer& peer, const Message& message) {
   using What = wire::Envelope::WhatCase;
   const wire::Envelope& head = message.head;
-  require(peer.hasGreeted || head.what_case() == What::kHello, "the first word is a greeting");
+  bytesReceived_ += message.payload.size();
+  if (head.has_ask_status()) return tellStatus(peer);
+  require(peer.hasGreeted || head.has_hello(), "the first word is a greeting");
   switch (head.what_case()) {
     case What::kHello:
       return on(id, peer, head.hello());
@@ -356,7 +352,7 @@ void Center::on(Peer& peer, const wire::Push& push, const Payload& payload) {
   FloatBuffer gradient = std::move(assembly.floats);
   const ShardStore::Origin origin{.step = push.step(), .node = push.node(), .basis = assembly.basis};
   peer.assemblies.erase(found);
-  store_->push(origin, std::move(gradient));
+  if (store_->push(origin, std::move(gradient)) == ShardStore::Fate::Duplicate) ++duplicates_;
   wire::Envelope answer;
   answer.mutable_received()->set_step(push.step());
   answer.mutable_received()->set_node(push.node());
@@ -400,7 +396,7 @@ void Center::answer(Peer& peer, const WaitingPull& pull) {
   for (std::size_t arena = 0; arena < pull.arenas.size(); ++arena) {
     const std::string& name = pull.arenas[arena];
     const std::shared_ptr<const FloatBuffer> values =
-        name == kWeights ? store_->snapshot() : copyOf(arenaCalled(name));
+        name == kWeights ? store_->snapshot() : store_->copyOf(arenaCalled(name));
     for (std::size_t at = 0; at < values->size(); at += kFrameFloats) {
       wire::Envelope answer;
       wire::Floats& floats = *answer.mutable_floats();
@@ -408,8 +404,9 @@ void Center::answer(Peer& peer, const WaitingPull& pull) {
       floats.set_version(store_->version());
       floats.set_arena(static_cast<std::uint32_t>(arena));
       floats.set_offset(store_->slice().begin + at);
-      peer.link->send(answer, values->span().subspan(at, std::min(kFrameFloats, values->size() - at)),
-                      values);
+      const std::size_t count = std::min(kFrameFloats, values->size() - at);
+      peer.link->send(answer, values->span().subspan(at, count), values);
+      bytesSent_ += count * sizeof(float);
     }
   }
 }
@@ -426,6 +423,8 @@ void Center::on(Peer& peer, const wire::Finished& finished) {
   const bool isDropped =
       std::ranges::any_of(decisions, [](const Decision& d) { return std::holds_alternative<Drop>(d); });
   if (!isDropped) addLosses(work, finished);
+  ++peer.finished;
+  peer.lastStep = work.step;
   carryOut(decisions);
 }
 
@@ -517,6 +516,34 @@ void Center::sendEnd(Peer& peer) {
   fillCommit(words, lastCommit_);
   *words.mutable_state() = stateFor(peer);
   peer.link->send(message);
+}
+
+void Center::tellStatus(const Peer& asker) const {
+  wire::Envelope answer;
+  wire::Status& status = *answer.mutable_status();
+  status.set_is_open(isOpen_);
+  status.set_dropped(dropped_);
+  status.set_duplicates(duplicates_);
+  status.set_bytes_received(bytesReceived_);
+  status.set_bytes_sent(bytesSent_);
+  if (isOpen_) {
+    status.set_rule(setup_->rule.name);
+    status.set_target(setup_->target);
+    status.set_version(store_->version());
+    status.set_floats(store_->slice().size());
+    status.set_update_seconds(store_->updateSeconds());
+    for (const std::int64_t count : store_->stalenessCounts()) status.add_staleness(count);
+    if (policy_) status.set_done(policy_->progress().done);
+  }
+  for (const auto& [id, peer] : peers_) {
+    if (!peer.isMember) continue;
+    wire::Status::Member& member = *status.add_members();
+    member.set_name(peer.name);
+    member.set_finished(peer.finished);
+    member.set_step(peer.lastStep);
+    member.set_is_chief(peer.member == chief_);
+  }
+  asker.link->send(answer);
 }
 
 // ---- to the disk and back

@@ -71,7 +71,9 @@ class Center {
     MemberId member = -1;
     std::map<std::pair<Step, int>, Assembly> assemblies;  // by step and node
     std::vector<WaitingPull> pulls;
-    LossSum untold;  // losses since the last word to it
+    LossSum untold;     // losses since the last word to it
+    Step finished = 0;  // works
+    Step lastStep = -1;
   };
   struct Loading {
     LinkId by = 0;
@@ -89,6 +91,7 @@ class Center {
   void on(Peer& peer, const wire::Pull& pull);
   void on(Peer& peer, const wire::Finished& finished);
   void on(const wire::Reopen& reopen);
+  void tellStatus(const Peer& peer) const;
 
   void setUp(CenterSetup setup);
   void lead(const Progress& from);
@@ -131,6 +134,9 @@ class Center {
   std::map<Step, std::vector<std::optional<LossSum>>> losses_;  // of steps that several share, by grain
   std::optional<Commit> lastCommit_;
   std::int64_t dropped_ = 0;
+  std::int64_t duplicates_ = 0;
+  std::uint64_t bytesReceived_ = 0;
+  std::uint64_t bytesSent_ = 0;
   bool isHalted_ = false;
   bool isInterrupted_ = false;
   bool hasEnded_ = false;

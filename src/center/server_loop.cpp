@@ -22,18 +22,32 @@ bool ServerLoop::isOver(double seconds) {
   return over_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return isOver_; });
 }
 
+// Nobody needs as many; who sends them keeps the server from others.
+bool ServerLoop::isTooMuch(Known& known) const {
+  constexpr int kMostMessages = 50'000;
+  const Clock::time_point now = Clock::now();
+  if (now - known.since > std::chrono::seconds(1)) {
+    known.since = now;
+    known.messages = 0;
+  }
+  return ++known.messages > kMostMessages;
+}
+
 void ServerLoop::run() {
   for (;;) {
     const Incoming incoming = inbox_.take();
     switch (incoming.kind) {
       case Incoming::Kind::Opened:
-        links_.emplace(incoming.link, incoming.opened);
+        links_.emplace(incoming.link, Known{.link = incoming.opened});
         center_.opened(incoming.link, *incoming.opened);
         break;
       case Incoming::Kind::Received:
-        if (!center_.received(incoming.link, incoming.message)) {
-          const auto link = links_.find(incoming.link);
-          if (link != links_.end()) link->second->close();
+        if (const auto known = links_.find(incoming.link); known != links_.end()) {
+          const bool isRefused =
+              isTooMuch(known->second) || !center_.received(incoming.link, incoming.message);
+          if (!isRefused) break;
+          center_.closed(incoming.link);
+          known->second.link->close();
         }
         break;
       case Incoming::Kind::Closed:
@@ -44,7 +58,7 @@ void ServerLoop::run() {
         center_.halt(true);
         break;
       case Incoming::Kind::Stop:
-        for (const auto& [id, link] : links_) link->close();
+        for (const auto& [id, known] : links_) known.link->close();
         links_.clear();
         return;
     }

@@ -35,7 +35,15 @@ class ServerLoop {
   Inbox inbox_;
   Center center_;
   std::unique_ptr<SnapshotWriter> snapshots_;
-  std::map<LinkId, std::shared_ptr<Link>> links_;
+  // With how many messages it has sent in the present second.
+  struct Known {
+    std::shared_ptr<Link> link;
+    Clock::time_point since{};
+    int messages = 0;
+  };
+  bool isTooMuch(Known& known) const;
+
+  std::map<LinkId, Known> links_;
   std::mutex mutex_;
   std::condition_variable over_;
   bool isOver_ = false;

@@ -8,18 +8,6 @@
 #include "base/error.h"
 
 namespace cohort {
-namespace {
-
-// Buffers that are kept for the next gradients.
-constexpr std::size_t kMostFree = 4;
-
-FloatBuffer copyOf(std::span<const float> values) {
-  FloatBuffer copy(values.size());
-  std::ranges::copy(values, copy.data());
-  return copy;
-}
-
-}  // namespace
 
 ShardStore::ShardStore(const ParameterLayout& layout, const ShardOptions& options, Acceptance acceptance,
                        bool scaleRate)
@@ -27,17 +15,13 @@ ShardStore::ShardStore(const ParameterLayout& layout, const ShardOptions& option
       acceptance_(acceptance),
       scaleRate_(scaleRate),
       weights_(options.end - options.begin),
-      shard_(layout, options, weights_.span()) {}
+      shard_(layout, options, weights_.span()),
+      pool_(std::make_shared<BufferPool>(weights_.size())) {}
 
-FloatBuffer ShardStore::takeBuffer() {
-  if (free_.empty()) return FloatBuffer(weights_.size());
-  FloatBuffer buffer = std::move(free_.back());
-  free_.pop_back();
-  return buffer;
-}
-
-void ShardStore::freeBuffer(FloatBuffer buffer) {
-  if (free_.size() < kMostFree) free_.push_back(std::move(buffer));
+std::shared_ptr<const FloatBuffer> ShardStore::copyOf(std::span<const float> values) {
+  FloatBuffer copy = pool_->take();
+  std::ranges::copy(values, copy.data());
+  return pool_->share(std::move(copy));
 }
 
 NodeSums& ShardStore::sumsOf(Step step) {
@@ -107,7 +91,8 @@ void ShardStore::update(FloatBuffer gradient, Step staleness) {
 
 std::shared_ptr<const FloatBuffer> ShardStore::snapshot() {
   if (snapshotVersion_ != version_) {
-    snapshot_ = std::make_shared<const FloatBuffer>(copyOf(weights_.span()));
+    snapshot_.reset();  // its memory may serve again
+    snapshot_ = copyOf(weights_.span());
     snapshotVersion_ = version_;
   }
   return snapshot_;

@@ -10,6 +10,7 @@
 
 #include "base/float_buffer.h"
 #include "base/grain_tree.h"
+#include "center/buffer_pool.h"
 #include "center/node_sums.h"
 #include "center/setup.h"
 #include "center/step_set.h"
@@ -25,8 +26,10 @@ class ShardStore {
              bool scaleRate);
 
   // Where a gradient is put together; give it to push, or back.
-  FloatBuffer takeBuffer();
-  void freeBuffer(FloatBuffer buffer);
+  FloatBuffer takeBuffer() { return pool_->take(); }
+  void freeBuffer(FloatBuffer buffer) { pool_->give(std::move(buffer)); }
+  // A copy of a slot's, or of other floats of the slice's size.
+  std::shared_ptr<const FloatBuffer> copyOf(std::span<const float> values);
 
   // The gradient of a node of a step's tree, over the whole slice. `basis` is the version of the weights that it was computed with.
   struct Origin {
@@ -65,7 +68,7 @@ class ShardStore {
   Step version_ = 0;
   StepSet applied_;                // AtOnce: steps whose gradient was applied
   std::map<Step, NodeSums> sums_;  // of steps that are not yet applied
-  std::vector<FloatBuffer> free_;
+  std::shared_ptr<BufferPool> pool_;
   std::shared_ptr<const FloatBuffer> snapshot_;
   Step snapshotVersion_ = -1;
   std::vector<std::int64_t> stalenessCounts_;

@@ -36,6 +36,11 @@ struct ServeArguments {
   std::string snapshotEvery = "30s";
 };
 
+struct StatusArguments {
+  std::string center;  // a job directory, or addresses
+  std::string credentials;
+};
+
 struct EvaluateArguments {
   std::string jobDirectory;
   std::string checkpoint;
@@ -68,6 +73,7 @@ struct VerifyArguments {
 };
 
 int trainCommand(const RunContext& context, const TrainArguments& arguments);
+int statusCommand(const StatusArguments& arguments);
 int serveCommand(const ServeArguments& arguments);
 int evaluateCommand(const RunContext& context, const EvaluateArguments& arguments);
 int describeCommand(const RunContext& context, const DescribeArguments& arguments);

@@ -7,6 +7,7 @@
 namespace cohort {
 
 void ConsoleObserver::started(const Started& run) {
+  if (!run.isShown) return;
   console_.print(fmt::format("{} on {}: {} parameters, batch {} in {} grains on {}{} lane{}", run.network,
                              run.dataset, groupedText(static_cast<std::int64_t>(run.parameters)),
                              run.batchSize, run.grains,

@@ -32,6 +32,7 @@ class Observers : public RunObserver {
   void add(RunObserver& observer) { all_.push_back(&observer); }
 
   void started(const Started& run) override { tell(&RunObserver::started, run); }
+  void worked(const Worked& worked) override { tell(&RunObserver::worked, worked); }
   void progressed(const Progress& progress) override { tell(&RunObserver::progressed, progress); }
   void logged(const TrainPoint& point) override { tell(&RunObserver::logged, point); }
   void evaluated(const EvaluationPoint& point) override { tell(&RunObserver::evaluated, point); }

@@ -51,7 +51,8 @@ std::string parseMessage(const CLI::App& app, const CLI::ParseError& error) {
   if (app.get_subcommands().empty()) {
     const std::vector<std::string> rest = app.remaining();
     return fmt::format(
-        "{} is train, serve, eval, describe, data, report, study, verify or bench (see cohort --help)",
+        "{} is train, serve, status, eval, describe, data, report, study, verify or bench (see cohort "
+        "--help)",
         rest.empty() ? "the first word after cohort" : fmt::format("'{}' is no command: it", rest[0]));
   }
   return error.what();
@@ -93,6 +94,7 @@ struct Parser {
   SettingOptions trainOptions;
   TrainArguments train;
   ServeArguments serve;
+  StatusArguments status;
   EvaluateArguments evaluate;
   SettingOptions describeOptions;
   DescribeArguments describe;
@@ -154,6 +156,13 @@ Parser::Parser(const RunContext& context) {
       ->type_name("T")
       ->capture_default_str();
   command->callback([this] { exitCode = serveCommand(serve); });
+
+  command = app.add_subcommand("status", "How a running center is: members, steps, staleness, bytes");
+  command->add_option("CENTER", status.center, "the run's folder, or HOST:PORT,... of its servers")
+      ->type_name("")
+      ->required();
+  command->add_option("--credentials", status.credentials, "the center's file")->type_name("FILE");
+  command->callback([this] { exitCode = statusCommand(status); });
 
   command = app.add_subcommand("eval", "Loss, top-1 and top-5 of a run's checkpoint");
   command->add_option("--job-dir", evaluate.jobDirectory, "the run's folder")->type_name("DIR")->required();

@@ -327,6 +327,9 @@ std::string ownProgram() {
 int superviseWithCenter(const TrainArguments& arguments, const Request& request) {
   Console console(stdout, stderr, terminalOptions(arguments.verbosity));
   const Started started = startedWith(arguments, request, console);
+  if (isGiven(arguments, "elastic")) {
+    console.print("note: elastic has no effect here: workers of a center come and go by themselves");
+  }
   CenterSupervisorOptions options{
       .program = ownProgram(),
       .workerCommand = started.words,

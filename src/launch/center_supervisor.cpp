@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/atomic_file.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/scratch_folder.h"
@@ -43,6 +44,7 @@ class CenterSupervisor {
         sockets_(fs::temp_directory_path() / "cohort"),
         logs_(job.path() / "logs"),
         snapshots_(job.path() / "snapshots"),
+        addressesFile_(job.path() / kCenterFile),
         random_(options.chaos.value_or(0)) {
     fs::create_directories(logs_);
   }
@@ -60,6 +62,8 @@ class CenterSupervisor {
   std::string addressOf(int server) const {
     return fmt::format("unix:{}", (sockets_.path() / fmt::format("server-{}", server)).string());
   }
+  std::vector<std::string> addresses() const;
+  void writeAddresses() const;
   void startServer(int index);
   void startWorker(int index);
   void passOnStop();
@@ -80,12 +84,24 @@ class CenterSupervisor {
   ScratchFolder sockets_;
   fs::path logs_;
   fs::path snapshots_;
+  fs::path addressesFile_;
   std::mt19937_64 random_;
   std::vector<Child> servers_;
   std::vector<Child> workers_;
   bool stopPassed_ = false;
   std::optional<Clock::time_point> chaosAt_;
 };
+
+std::vector<std::string> CenterSupervisor::addresses() const {
+  std::vector<std::string> all;
+  for (int i = 0; i < options_.servers; ++i) all.push_back(addressOf(i));
+  return all;
+}
+
+// For those who want to know how the run is.
+void CenterSupervisor::writeAddresses() const {
+  writeWholeFile(addressesFile_, fmt::format("{}\n", fmt::join(addresses(), ",")));
+}
 
 void CenterSupervisor::startServer(int index) {
   std::error_code ignored;
@@ -101,11 +117,9 @@ void CenterSupervisor::startServer(int index) {
 }
 
 void CenterSupervisor::startWorker(int index) {
-  std::vector<std::string> addresses;
-  for (int i = 0; i < options_.servers; ++i) addresses.push_back(addressOf(i));
   std::vector<std::string> words{options_.program};
   words.insert(words.end(), options_.workerCommand.begin(), options_.workerCommand.end());
-  words.insert(words.end(), {"--join", fmt::format("{}", fmt::join(addresses, ","))});
+  words.insert(words.end(), {"--join", fmt::format("{}", fmt::join(addresses(), ","))});
   Child& worker = workers_[static_cast<std::size_t>(index)];
   worker.code.reset();
   worker.process = std::make_unique<ChildProcess>(
@@ -229,6 +243,7 @@ int CenterSupervisor::run() {
   workers_.resize(static_cast<std::size_t>(options_.workers));
   for (int i = 0; i < options_.servers; ++i) startServer(i);
   for (int i = 0; i < options_.workers; ++i) startWorker(i);
+  writeAddresses();
   std::optional<Clock::time_point> farewell;
   while (isRunning()) {
     watch_.listen(kLook);
@@ -251,6 +266,7 @@ int CenterSupervisor::run() {
   const bool isInterrupted =
       std::ranges::any_of(workers_, [](const Child& worker) { return worker.code == kResume; });
   fs::remove_all(snapshots_, ignored);
+  fs::remove(addressesFile_, ignored);
   return isInterrupted ? kResume : 0;
 }
 

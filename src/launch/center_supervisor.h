@@ -17,6 +17,9 @@ namespace cohort {
 // Set for supervised workers of a center: which one it is.
 inline constexpr const char* kWorkerVariable = "COHORT_WORKER";
 
+// In the job directory while the run goes: its servers' addresses, in their order.
+inline constexpr const char* kCenterFile = "center.txt";
+
 struct CenterSupervisorOptions {
   std::string program;                     // this one's path
   std::vector<std::string> workerCommand;  // a worker's arguments, without what it joins

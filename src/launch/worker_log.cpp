@@ -30,8 +30,9 @@ void WorkerLog::takeOutput() {
 
 // A log that cannot be written must not end a run.
 void WorkerLog::say(const std::string& text) {
-  const std::string line =
-      fmt::format("{:%Y-%m-%d %H:%M:%S} step {}: {}\n", fmt::localtime(std::time(nullptr)), step_, text);
+  const std::string own = ownSteps_ ? fmt::format(", own step {}", *ownSteps_) : "";
+  const std::string line = fmt::format("{:%Y-%m-%d %H:%M:%S} step {}{}: {}\n",
+                                       fmt::localtime(std::time(nullptr)), step_, own, text);
   std::fputs(line.c_str(), file_.get());
   std::fflush(file_.get());
 }
@@ -41,6 +42,12 @@ void WorkerLog::started(const Started& run) {
   say(fmt::format("{} on {}, process {}: {} lane{}, batch {} in {} grains over {} worker{}", run.network,
                   run.dataset, ::getpid(), run.lanes, run.lanes == 1 ? "" : "s", run.batchSize, run.grains,
                   run.workers, run.workers == 1 ? "" : "s"));
+}
+
+void WorkerLog::worked(const Worked& worked) {
+  step_ = worked.step;
+  ownSteps_ = worked.ownSteps;
+  say(fmt::format("loss {:.4f} of its last work", worked.loss));
 }
 
 void WorkerLog::logged(const TrainPoint& point) {

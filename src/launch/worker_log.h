@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "train/run.h"
 
@@ -18,6 +19,7 @@ class WorkerLog : public RunObserver {
   void takeOutput();
 
   void started(const Started& run) override;
+  void worked(const Worked& worked) override;
   void logged(const TrainPoint& point) override;
   void evaluated(const EvaluationPoint& point) override;
   void checkpointed(Step step) override;
@@ -30,6 +32,7 @@ class WorkerLog : public RunObserver {
   };
   std::unique_ptr<std::FILE, Close> file_;
   Step step_ = 0;
+  std::optional<Step> ownSteps_;  // where they are not the run's
 };
 
 }  // namespace cohort

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "center/client.h"
+#include "center/status.h"
 #include "comm/channel.h"
 #include "engine/instruction_set.h"
 #include "sync/center_steps.h"
@@ -119,7 +120,9 @@ class CenterRun {
   std::optional<Work> planned_;         // the last that the prefetcher knows
 
   Step startStep_ = 0;
-  Step localStep_ = 0;
+  double waitSeconds_ = 0;  // for orders and weights
+  Step ownSteps_ = 0;
+  Step lastTold_ = 0;
   Clock::time_point trainingStart_;
   Clock::time_point lastOrder_;
   Step lastCheckpoint_ = -1;
@@ -183,7 +186,6 @@ void CenterRun::reopen() {
 }
 
 void CenterRun::tellStart() {
-  if (!place_.isFirst) return;
   const int threads = threadsOf(config_, workerPlace());
   std::vector<std::string> notes;
   if (isAlone()) {
@@ -203,7 +205,8 @@ void CenterRun::tellStart() {
                      .evaluationSamples = data_.evaluation->size(),
                      .startStep = startStep_,
                      .targetStep = target_ == std::numeric_limits<Step>::max() ? 0 : target_,
-                     .notes = std::move(notes)});
+                     .notes = std::move(notes),
+                     .isShown = place_.isFirst});
 }
 
 RunSummary CenterRun::train(const StopFlag& stop) {
@@ -226,7 +229,9 @@ RunSummary CenterRun::train(const StopFlag& stop) {
   place_.activity.enter(Activity::Phase::Steps);
   for (;;) {
     place_.activity.wait(true);
+    const Clock::time_point asked = Clock::now();
     const Order order = center_.next();
+    waitSeconds_ += secondsSince(asked);
     place_.activity.wait(false);
     hear(order);
     if (order.kind == Order::Kind::Over) break;
@@ -284,7 +289,11 @@ void CenterRun::compute(const Order& order) {
     throw UsageError(
         fmt::format("the loss is no longer a number at step {}; a smaller --lr would help", order.work.step));
   }
-  ++localStep_;
+  ++ownSteps_;
+  if (crossed(lastTold_, state_.step, report_.logInterval()) || ownSteps_ == 1) {
+    observer_.worked({.ownSteps = ownSteps_, .step = state_.step, .loss = result.loss.meanLoss()});
+    lastTold_ = state_.step;
+  }
 }
 
 // ---- what the chief does
@@ -366,7 +375,9 @@ void CenterRun::end(const Order& order) {
   checkpoint(true);
   if (!summary_.interrupted) evaluate();
   recorder_->flush();
-  RunSummary summary = summarize();
+  constexpr double kPatience = 10;  // seconds
+  summary_.center = fetchStatus(*place_.servers, kPatience);
+  const RunSummary summary = summarize();
   job_.writeLayers(toJson(model_->layers()));
   job_.writeSummary(toJson(summary));
   center_.settle();
@@ -379,7 +390,7 @@ TimeShares CenterRun::totals() const {
           .forward = seconds.forward / lanes,
           .backward = seconds.backward / lanes,
           .update = 0,
-          .wait = seconds.wait / lanes,
+          .wait = seconds.wait / lanes + waitSeconds_,
           .checkpoint = summary_.checkpointSeconds,
           .evaluation = summary_.evaluationSeconds};
 }
@@ -403,6 +414,7 @@ RunSummary runWithCenter(const RunContext& context, RunConfig config, const JobD
                          const CenterPlace& place) {
   if (config.isa.empty()) config.isa = bestInstructionSet();
   useInstructionSet(config.isa);
+  config.chaos.clear();  // this command's wish, not the run's
   CenterRun run(context, std::move(config), job, observer, processStart, place);
   return run.train(stop);
 }

@@ -146,7 +146,8 @@ void requireDivision(const RunConfig& config) {
 void applyBatchPerWorker(RunConfig& config, std::span<const GivenSettings> layers) {
   const std::int64_t each = std::exchange(config.batchPerWorker, 0);
   if (each == 0) return;
-  const std::int64_t all = each * config.workers;
+  const bool isEachAlone = config.sync == "async" || config.sync == "ssp";
+  const std::int64_t all = isEachAlone ? each : each * config.workers;
   const bool givesBoth = std::ranges::any_of(layers, [](const GivenSettings& layer) {
     return layer.contains("batch-size") && layer.contains("batch-per-worker");
   });

@@ -51,6 +51,7 @@ class RunObserver {
     Step startStep = 0;
     Step targetStep = 0;             // 0: until the time is over
     std::vector<std::string> notes;  // what else to know beforehand
+    bool isShown = true;             // otherwise another worker shows the same
   };
   struct Progress {
     Step step = 0;        // done
@@ -62,8 +63,16 @@ class RunObserver {
     bool logPoint = false;    // logged() follows
   };
 
+  // One of a center's workers, now and then.
+  struct Worked {
+    Step ownSteps = 0;  // that this worker has computed
+    Step step = 0;      // done by all
+    double loss = 0;    // of its last work
+  };
+
   virtual ~RunObserver() = default;
   virtual void started(const Started&) {}
+  virtual void worked(const Worked&) {}
   virtual void progressed(const Progress&) {}
   // At log points; recorded in the job directory already.
   virtual void logged(const TrainPoint&) {}

@@ -136,7 +136,9 @@ void visitSettings(Config& c, Visit&& visit) {
         c.randomness);
 
   group = "Batch";
-  visit(Setting{"batch-size", group, "N", "samples in a step, all grains together", true}, c.batchSize);
+  visit(Setting{"batch-size", group, "N", "samples in a step, all grains together (async, ssp: one worker's)",
+                true},
+        c.batchSize);
   visit(Setting{"grains", group, "N", "equal parts of a batch, each computed alone", true}, c.grains);
   visit(Setting{"seed", group, "N", "of initial weights, order of samples and dropout", true}, c.seed);
   visit(
@@ -160,7 +162,9 @@ void visitSettings(Config& c, Visit&& visit) {
   visit(Setting{"init-from", group, "FILE", "start from a safetensors file's weights, by name"}, c.initFrom);
 
   group = "Length and records";
-  visit(Setting{"train-steps", group, "N", "stop at this global step"}, c.trainSteps);
+  visit(Setting{"train-steps", group, "N",
+                "stop at this global step (async, ssp: all workers' steps together)"},
+        c.trainSteps);
   visit(Setting{"epochs", group, "E", "stop after this many passes over the data"}, c.epochs);
   visit(Setting{"max-time", group, "T", "stop after this time: 90s, 10m, 2h"}, c.maxTime);
   visit(Setting{"checkpoint-every", group, "K", "steps, or a time such as 600s; 0: only at the end"},

@@ -26,6 +26,26 @@ nlohmann::ordered_json jsonOf(const WorkerSummary& worker) {
   return json;
 }
 
+nlohmann::ordered_json jsonOf(const std::vector<ServerStatus>& center) {
+  const ServerStatus& leader = center.front();
+  nlohmann::ordered_json json{{"rule", leader.rule}, {"dropped", leader.dropped}};
+  json["members"] = nlohmann::ordered_json::array();
+  for (const ServerStatus::Member& member : leader.members) {
+    json["members"].push_back({{"name", member.name}, {"works", member.finished}, {"chief", member.isChief}});
+  }
+  json["servers"] = nlohmann::ordered_json::array();
+  for (const ServerStatus& server : center) {
+    json["servers"].push_back({{"parameters", server.floats},
+                               {"updates", server.version},
+                               {"update_s", server.updateSeconds},
+                               {"duplicates", server.duplicates},
+                               {"staleness", server.staleness},
+                               {"bytes_received", server.bytesReceived},
+                               {"bytes_sent", server.bytesSent}});
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string toJson(const WorkerSummary& worker) {
@@ -89,7 +109,8 @@ std::string toJson(const RunSummary& s) {
   }
   json["workers"] = nlohmann::ordered_json::array();
   for (const WorkerSummary& worker : s.workers) json["workers"].push_back(jsonOf(worker));
-  return json.dump(2) + "\n";
+  if (!s.center.empty()) json["center"] = jsonOf(s.center);
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace cohort

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/trainable.h"
+#include "center/status.h"
 #include "report/records.h"
 #include "train/statistics.h"
 
@@ -52,6 +53,7 @@ struct RunSummary {
   bool interrupted = false;
   bool isChief = true;                 // of a center's workers, whose summary is the run's
   std::vector<WorkerSummary> workers;  // by rank; on the first one only
+  std::vector<ServerStatus> center;    // its servers, at the end; none without one
 
   // Of the steps' time: how much training waited for data.
   double dataShare() const {

@@ -1,0 +1,42 @@
+// How a center's servers are: for people who look from outside.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/batch.h"
+
+namespace cohort {
+
+class Connector;
+
+struct ServerStatus {
+  struct Member {
+    std::string name;
+    Step finished = 0;  // works, since it came
+    Step step = -1;     // of the last
+    bool isChief = false;
+  };
+
+  std::string name;  // of the server
+  bool isOpen = false;
+  std::string rule;
+  Step target = 0;
+  Step done = 0;  // the first server knows
+  std::int64_t dropped = 0;
+  std::vector<Member> members;          // of the first server
+  Step version = 0;                     // updates that its parameters have had
+  std::int64_t duplicates = 0;          // gradients that came twice, or too late
+  std::vector<std::int64_t> staleness;  // updates by what came between: 0, 1, 2-3, 4-7 …
+  std::uint64_t floats = 0;             // parameters that it has
+  std::uint64_t bytesReceived = 0;
+  std::uint64_t bytesSent = 0;
+  double updateSeconds = 0;
+};
+
+// Of each server, in their order. PeerError where one does not answer in time.
+std::vector<ServerStatus> fetchStatus(Connector& servers, double seconds);
+
+}  // namespace cohort
