@@ -8,6 +8,11 @@ root=$(dirname -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")")
 # Programs that find stdin closed would take their first file for it.
 { : <&0; } 2>/dev/null || exec </dev/null
 
+# Who has ccache compiles nothing twice, in whichever clone.
+if command -v ccache >/dev/null; then
+  export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache} CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+fi
+
 say() { printf 'cohort: %s\n' "$*" >&2; }
 
 showEndOf() {

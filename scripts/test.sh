@@ -26,23 +26,7 @@ formatCheck() { cppFiles | xargs -r -d '\n' clang-format --dry-run -Werror; }
 
 borderCheck() { scripts/check_borders.py --self-test && scripts/check_borders.py; }
 
-tidyCheck() {
-  build release || return
-  local compiled status=0
-  compiled=$(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/release/compile_commands.json | grep -v '\.pb\.cc$' | sort -u)
-  { grep -v '_test\.cpp$' <<<"$compiled" || true; } | clangTidy || status=1
-  # In tests, products of small constants do not overflow, a copy more costs nothing, and some functions of the C
-  # library are defined anew. The analyzer takes most of the time, and the sanitizers run what it would look at.
-  { grep '_test\.cpp$' <<<"$compiled" || true; } |
-    clangTidy --checks=-bugprone-implicit-widening-of-multiplication-result,-performance-inefficient-vector-operation,-performance-unnecessary-value-param,-readability-inconsistent-declaration-parameter-name,-clang-analyzer-* || status=1
-  return $status
-}
-
-# File names on stdin.
-clangTidy() {
-  xargs -r -d '\n' -P "$jobs" -n 1 clang-tidy --quiet -p build/release "$@" \
-    2> >(grep -v 'warnings\? generated' >&2)
-}
+tidyCheck() { build release && scripts/tidy.py build/release; }
 
 outputs=$(mktemp -d)
 trap 'rm -rf "$outputs"' EXIT

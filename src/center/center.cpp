@@ -433,7 +433,8 @@ void Center::addLosses(const Work& work, const wire::Finished& finished) {
   auto& grains = losses_[work.step];
   grains.resize(static_cast<std::size_t>(setup_->grains));
   for (int i = 0; i < work.grains.count(); ++i)
-    grains[static_cast<std::size_t>(work.grains.first + i)] = cohort::fromWire(finished.losses(i));
+    grains[static_cast<std::size_t>(work.grains.first) + static_cast<std::size_t>(i)] =
+        cohort::fromWire(finished.losses(i));
   const bool isAll = std::ranges::all_of(grains, [](const auto& loss) { return loss.has_value(); });
   if (isAll) {
     tellLosses(work.step);

@@ -83,7 +83,7 @@ class Center {
   bool leads() const { return place_.index == 0; }
   void handle(LinkId id, Peer& peer, const Message& message);
   void on(LinkId id, Peer& peer, const wire::Hello& hello);
-  void on(LinkId id, Peer& peer, const wire::Setup& setup);
+  void on(LinkId id, Peer& peer, const wire::Setup& message);
   void on(LinkId id, Peer& peer, const wire::Load& load, const Payload& payload);
   void on(LinkId id, Peer& peer, const wire::Loaded&);
   void on(Peer& peer, const wire::Enter&);
@@ -91,7 +91,7 @@ class Center {
   void on(Peer& peer, const wire::Pull& pull);
   void on(Peer& peer, const wire::Finished& finished);
   void on(const wire::Reopen& reopen);
-  void tellStatus(const Peer& peer) const;
+  void tellStatus(const Peer& asker) const;
 
   void setUp(CenterSetup setup);
   void lead(const Progress& from);

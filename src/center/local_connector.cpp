@@ -46,7 +46,7 @@ class WorkerEnd : public Link {
       : inbox_(inbox), id_(inbox.newLink()), server_(std::make_shared<ServerEnd>(listener)) {
     inbox_.put({.kind = Incoming::Kind::Opened, .link = id_, .opened = server_});
   }
-  ~WorkerEnd() override { close(); }
+  ~WorkerEnd() override { WorkerEnd::close(); }
   WorkerEnd(const WorkerEnd&) = delete;
   WorkerEnd& operator=(const WorkerEnd&) = delete;
 

@@ -1,5 +1,6 @@
 #include "center/server.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -59,8 +60,9 @@ std::shared_ptr<Connector> connectorTo(const std::vector<std::string>& addresses
 }
 
 std::shared_ptr<Connector> connectorTo(const std::vector<CenterServer*>& servers) {
-  std::vector<ServerLoop*> loops;
-  for (const CenterServer* server : servers) loops.push_back(&server->impl_->loop());
+  std::vector<ServerLoop*> loops(servers.size());
+  std::ranges::transform(servers, loops.begin(),
+                         [](const CenterServer* server) { return &server->impl_->loop(); });
   return std::make_shared<LocalServers>(std::move(loops));
 }
 

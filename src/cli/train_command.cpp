@@ -276,7 +276,7 @@ int trainInCenter(const RunContext& context, const TrainArguments& arguments, Su
 int trainAsJoined(const RunContext& context, const TrainArguments& arguments) {
   const char* fifo = std::getenv(kSupervisorVariable);
   const char* number = std::getenv(kWorkerVariable);
-  const int worker = number == nullptr ? 0 : std::atoi(number);
+  const auto worker = number == nullptr ? 0 : static_cast<int>(std::strtol(number, nullptr, 10));
   stopOnSignals();  // before gRPC makes threads
   SupervisorLink link(fifo == nullptr ? "" : fifo);
   if (!link) return trainInCenter(context, arguments, link, worker);

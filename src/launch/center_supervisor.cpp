@@ -35,6 +35,11 @@ std::string deathText(int code) {
   return fmt::format("ended with code {}", code);
 }
 
+// Done, or asked to stop.
+bool isGood(int code) {
+  return code == 0 || code == kResume;
+}
+
 class CenterSupervisor {
  public:
   CenterSupervisor(const CenterSupervisorOptions& options, const JobDirectory& job, Screen& screen)
@@ -93,8 +98,8 @@ class CenterSupervisor {
 };
 
 std::vector<std::string> CenterSupervisor::addresses() const {
-  std::vector<std::string> all;
-  for (int i = 0; i < options_.servers; ++i) all.push_back(addressOf(i));
+  std::vector<std::string> all(static_cast<std::size_t>(options_.servers));
+  for (int i = 0; i < options_.servers; ++i) all[static_cast<std::size_t>(i)] = addressOf(i);
   return all;
 }
 
@@ -180,7 +185,7 @@ void CenterSupervisor::lookAtServers() {
     Child& server = servers_[static_cast<std::size_t>(i)];
     if (server.code) continue;
     server.code = server.process->exitCode();
-    if (!server.code || *server.code == 0 || *server.code == kResume) continue;
+    if (!server.code || isGood(*server.code)) continue;
     const std::string cause =
         fmt::format("server {} {} after step {}", i, deathText(*server.code), watch_.heard().step);
     if (!watch_.heard().hasTrained && *server.code <= 128) {
@@ -201,7 +206,7 @@ void CenterSupervisor::lookAtWorkers() {
     const std::optional<int> code = worker.process->exitCode();
     if (!code) continue;
     worker.code = code;
-    if (*code != 0 && *code != kResume) {
+    if (!isGood(*code)) {
       watch_.listen(std::chrono::milliseconds(0));  // its last words
       workerDied(i, *code);
     }
@@ -253,7 +258,7 @@ int CenterSupervisor::run() {
     endStalled();
     lookAtWorkers();
     const bool anyDone = std::ranges::any_of(
-        workers_, [](const Child& worker) { return worker.code == 0 || worker.code == kResume; });
+        workers_, [](const Child& worker) { return worker.code && isGood(*worker.code); });
     if (!anyDone) {
       lookAtServers();
     } else if (!farewell) {
