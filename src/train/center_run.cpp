@@ -143,7 +143,7 @@ CenterSetup CenterRun::setup() const {
                     .target = target_,
                     .rule = {.name = config_.sync,
                              .staleness = config_.staleness,
-                             .backups = static_cast<int>(config_.backups),
+                             .backups = config_.sync == "backup" ? static_cast<int>(config_.backups) : 0,
                              .members = static_cast<int>(config_.workers),
                              .scaleRate = config_.scaleStale},
                     .step = state_.step};
