@@ -216,6 +216,7 @@ RunSummary CenterRun::train(const StopFlag& stop) {
   place_.activity.wait(false);
   if (welcome.isOpen) {
     requireSharedConfiguration(config_, welcome.config);
+    state_.step = welcome.done;
   } else {
     open();
   }
