@@ -22,6 +22,25 @@ PROGRAM = str(Path(sys.argv.pop(1)).resolve())
 LIMIT = 120  # seconds that nothing here takes
 
 
+def is_alive(process):
+    """Whether the process of this number is more than its exit code."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def processes_with(variable, value):
+    """Numbers of the living processes that were started with this in their environment: a run's, whoever their parent is now."""
+    wanted = f"{variable}={value}".encode()
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if wanted in path.read_bytes().split(b"\0") and is_alive(int(path.parent.name)):
+                found.add(int(path.parent.name))
+    return found
+
+
 class ProgramTest(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory(prefix="cohort-test-")
@@ -67,8 +86,8 @@ class ProgramTest(unittest.TestCase):
         shown = [re.sub(r"\x1b\[[?\d]*[A-Za-z]", "", line).split("\r")[-1] for line in text.split("\n")]
         return live, shown
 
-    def wait_for(self, condition):
-        give_up = time.monotonic() + LIMIT
+    def wait_for(self, condition, limit=LIMIT):
+        give_up = time.monotonic() + limit
         while not condition():
             self.assertLess(time.monotonic(), give_up, "it never happened")
             time.sleep(0.005)

@@ -214,6 +214,7 @@ void Center::welcome(LinkId id, Peer& peer) {
     words.set_config(setup_->config);
     words.set_opening(setup_->opening);
     words.set_version(store_->version());
+    if (leads()) words.set_done(policy_->progress().done);
   }
   if (!isOpen_ && leads()) opener_ = id;
   peer.link->send(answer);

@@ -358,7 +358,10 @@ CenterClient::Welcome CenterClient::Impl::join() {
   const std::lock_guard lock(mutex_);
   const wire::Welcome& welcome = *servers_.front()->welcome;
   opening_ = welcome.opening();
-  return {.member = welcome.member(), .isOpen = welcome.is_open(), .config = welcome.config()};
+  return {.member = welcome.member(),
+          .isOpen = welcome.is_open(),
+          .config = welcome.config(),
+          .done = welcome.done()};
 }
 
 void CenterClient::Impl::open(const CenterSetup& setup, const std::vector<Arena>& state) {

@@ -41,6 +41,7 @@ class CenterClient {
     int member = 0;
     bool isOpen = false;  // otherwise this worker opens the run
     std::string config;
+    Step done = 0;  // steps of a run that is open
   };
   // Waits until the run is open, or this worker is to open it. UsageError where a server does not want it, PeerError where one
   // does not answer.

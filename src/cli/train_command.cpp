@@ -241,7 +241,7 @@ int trainInCenter(const RunContext& context, const TrainArguments& arguments, Su
         fmt::format("--sync {} has no center to join; use bsp, async, ssp or backup", request.config.sync));
   }
   if (request.directory.empty()) request.directory = newJobDirectory(request.config.network);
-  const JobDirectory job(request.directory, JobDirectory::Role::Member);
+  const JobDirectory job(request.directory, link ? JobDirectory::Role::Member : JobDirectory::Role::Joined);
   Activity activity;
   link.watch(worker, activity);
   Observers observers;

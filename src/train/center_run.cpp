@@ -143,7 +143,7 @@ CenterSetup CenterRun::setup() const {
                     .target = target_,
                     .rule = {.name = config_.sync,
                              .staleness = config_.staleness,
-                             .backups = static_cast<int>(config_.backups),
+                             .backups = config_.sync == "backup" ? static_cast<int>(config_.backups) : 0,
                              .members = static_cast<int>(config_.workers),
                              .scaleRate = config_.scaleStale},
                     .step = state_.step};
@@ -216,6 +216,7 @@ RunSummary CenterRun::train(const StopFlag& stop) {
   place_.activity.wait(false);
   if (welcome.isOpen) {
     requireSharedConfiguration(config_, welcome.config);
+    state_.step = welcome.done;
   } else {
     open();
   }

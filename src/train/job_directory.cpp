@@ -33,7 +33,11 @@ bool hasCheckpoints(const fs::path& jobDirectory) {
 }  // namespace
 
 JobDirectory::JobDirectory(fs::path path, Role role) : path_(std::move(path)) {
-  if (role != Role::Member) lead();
+  if (role == Role::Joined) {
+    make();
+  } else if (role != Role::Member) {
+    lead();
+  }
   if (role == Role::Supervisor) return;
   const fs::path lock = path_ / kWorkersLock;
   workersLock_ = tryLock(lock, Lock::Shared);
@@ -43,12 +47,17 @@ JobDirectory::JobDirectory(fs::path path, Role role) : path_(std::move(path)) {
   }
 }
 
-void JobDirectory::lead() {
+void JobDirectory::make() const {
   std::error_code error;
-  isNew_ = !fs::exists(path_, error);
   fs::create_directories(checkpoints(), error);
   if (error)
     throw IoError(fmt::format("cannot make the job directory {}: {}", path_.string(), error.message()));
+}
+
+void JobDirectory::lead() {
+  std::error_code unreadable;  // making it says why
+  isNew_ = !fs::exists(path_, unreadable);
+  make();
   lock_ = tryLock(path_ / "lock");
   if (!lock_ && errno == EWOULDBLOCK) {
     throw UsageError(

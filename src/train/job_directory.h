@@ -18,6 +18,7 @@ class JobDirectory {
   enum class Role {
     First,       // leads and works: the only worker, or the first
     Member,      // works; its leader was there before it
+    Joined,      // works, and nobody leads: one of a center's workers that were started by hand
     Supervisor,  // leads
   };
   // Makes the folder where it is missing, locks it, and clears away what killed runs had half written. UsageError where
@@ -40,6 +41,7 @@ class JobDirectory {
   void writeLayers(const std::string& json) const;
 
  private:
+  void make() const;
   void lead();
   void waitForWorkers() const;
 

@@ -1,0 +1,588 @@
+#!/usr/bin/env python3
+"""center_test.py PROGRAM [unittest options]: workers with a center: the bits of bulk synchronous training, kills, strangers."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import time
+import unittest
+from pathlib import Path
+
+from program import LIMIT, is_alive, processes_with
+from training_run import TrainingTest
+
+SMALL = ("--network mnist-fc --dataset synthetic --samples 500 --test-samples 80 --batch-size 40 --grains 8 "
+         "--threads 1").split()
+# Long enough to be disturbed several times.
+LONG = [*SMALL, "--train-steps", "1500", "--checkpoint-every", "50", "--stall-timeout", "3"]
+# Steps of one worker each are shorter.
+OWN_PACE = [*SMALL, "--train-steps", "6000", "--checkpoint-every", "200", "--log-every", "500", "--stall-timeout", "3",
+            "--lr", "0.01"]
+
+
+class Center(TrainingTest):
+    """A test has a folder for temporary files of its own, by which its processes are known and which must be empty at the end."""
+
+    calm_hash = None
+
+    def setUp(self):
+        super().setUp()
+        self.temporary = self.folder / "tmp"
+        self.temporary.mkdir()
+        self.addCleanup(self.require_nothing_left)
+
+    def require_nothing_left(self):
+        self.wait_for(lambda: not self.alive(), limit=20)
+        self.assertEqual([path.name for path in self.temporary.rglob("*")], [])
+
+    def run_program(self, *arguments, code=0, **options):
+        return super().run_program(*arguments, code=code, env=self.environment(), **options)
+
+    def start_program(self, *arguments, **options):
+        return super().start_program(*arguments, **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
+                                                    "env": self.environment(), **options})
+
+    def environment(self):
+        return {**os.environ, "TMPDIR": str(self.temporary)}
+
+    def start(self, *arguments):
+        return self.start_program("train", "--job-dir", self.job, *arguments)
+
+    def finish(self, process, code=0, limit=LIMIT):
+        output, errors = process.communicate(timeout=limit)
+        self.assertEqual(process.returncode, code, output + errors)
+        self.assertNotIn("internal error", errors)
+        return output, errors
+
+    def calm(self):
+        """The weights of the long run on one worker that nobody disturbs."""
+        if Center.calm_hash is None:
+            self.train(*LONG, job=self.folder / "calm")
+            Center.calm_hash = self.summary(self.folder / "calm")["weights_hash"]
+        return Center.calm_hash
+
+    def alive(self):
+        return processes_with("TMPDIR", self.temporary)
+
+    def workers(self):
+        """Processes of supervised workers, by their numbers."""
+        found = {}
+        for process in self.alive():
+            with contextlib.suppress(OSError):
+                variables = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+                found.update({int(v.split(b"=")[1]): process for v in variables if v.startswith(b"COHORT_WORKER=")})
+        return found
+
+    def servers(self):
+        """Processes of servers, by their numbers."""
+        found = {}
+        for process in self.alive():
+            with contextlib.suppress(OSError):
+                words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+                if words[1:2] == [b"serve"]:
+                    found[int(words[words.index(b"--server-index") + 1])] = process
+        return found
+
+    def chief(self):
+        """The worker that keeps the records, which it has open; nothing while there is none."""
+        for worker, process in self.workers().items():
+            with contextlib.suppress(OSError):
+                if any(os.readlink(file).endswith("/metrics.jsonl") for file in Path(f"/proc/{process}/fd").iterdir()):
+                    return worker
+        return None
+
+    def newest(self, job=None):
+        return max((int(path.stem.split("-")[1]) for path in self.checkpoints(job)), default=0)
+
+    def points(self, kind="train", job=None):
+        lines = ((job or self.job) / "metrics.jsonl").read_text().splitlines()
+        return [point for point in map(json.loads, lines) if point["kind"] == kind]
+
+
+class SameBits(Center):
+    def results(self, job):
+        summary = self.summary(self.folder / job)
+        return {key: summary[key] for key in ("weights_hash", "loss", "test_loss", "accuracy", "step")}
+
+    def test_bulk_synchronous_with_any_servers_and_workers(self):
+        run = [*SMALL, "--train-steps", "30", "--receipt-every", "5"]
+        self.train(*run, job=self.folder / "alone")
+        self.train(*run, "--workers", "2", job=self.folder / "mpi")
+        expected = self.results("alone")
+        self.assertEqual(self.results("mpi"), expected)
+        for servers in (1, 2):
+            for workers in (1, 2, 3):
+                with self.subTest(servers=servers, workers=workers):
+                    job = f"{servers}-{workers}"
+                    self.train(*run, "--servers", servers, "--workers", workers, job=self.folder / job)
+                    self.assertEqual(self.results(job), expected)
+                    for other in ("alone", "mpi"):
+                        self.assertEqual(self.run_program("verify", other, job).stdout,
+                                         "equal: 6 receipts, of steps 5 to 30\n")
+
+    def test_optimizers_with_slots_and_averages(self):
+        run = [*SMALL, "--train-steps", "20", "--lr", "0.001", "--eval-every", "10"]
+        for more in (["--optimizer", "adam", "--average-decay", "0.9"], ["--optimizer", "momentum", "--schedule", "exp:0.5:3"]):
+            with self.subTest(more):
+                self.train(*run, *more, job=self.folder / more[1])
+                self.train(*run, *more, "--servers", "2", "--workers", "2", job=self.folder / f"{more[1]}-center")
+                self.assertEqual(self.results(f"{more[1]}-center"), self.results(more[1]))
+
+    def test_a_lone_worker_at_its_own_pace_is_plain_training(self):
+        for optimizer in ("sgd", "adam"):
+            run = [*SMALL, "--optimizer", optimizer, "--lr", "0.005", "--train-steps", "40"]
+            self.train(*run, job=self.folder / optimizer)
+            for more in (["async"], ["async", "--servers", "2"], ["ssp", "--staleness", "0"], ["async", "--scale-stale"]):
+                with self.subTest(optimizer, rule=more):
+                    shutil.rmtree(self.job, ignore_errors=True)
+                    self.train(*run, "--sync", *more)
+                    self.assertEqual(self.results("job"), self.results(optimizer))
+
+    def test_nobody_in_reserve_is_bulk_synchronous(self):
+        run = [*SMALL, "--train-steps", "40"]
+        self.train(*run, job=self.folder / "alone")
+        self.train(*run, "--sync", "backup", "--backups", "0", "--workers", "3", "--servers", "2")
+        self.assertEqual(self.results("job"), self.results("alone"))
+
+
+class OwnPace(Center):
+    def require_whole_records(self, steps, every):
+        """Each point once, in order, up to the end."""
+        summary = self.summary()
+        self.assertEqual((summary["step"], summary["interrupted"]), (steps, False))
+        reached = [point["step"] for point in self.points()]
+        self.assertEqual(reached, sorted(set(reached)))
+        self.assertEqual(reached[-1], steps)
+        # A chief hears of several steps at once, never of so many.
+        self.assertEqual([step // every for step in reached], list(range(1, steps // every + 1)))
+        self.assertEqual(self.newest(), steps)
+
+    def test_workers_that_do_not_wait(self):
+        for rule in (["async"], ["async", "--scale-stale"], ["ssp", "--staleness", "1"]):
+            with self.subTest(rule):
+                shutil.rmtree(self.job, ignore_errors=True)
+                done = self.train(*SMALL, "--lr", "0.01", "--train-steps", "400", "--log-every", "40", "--workers", "2",
+                                  "--servers", "2", "--sync", *rule)
+                self.require_whole_records(400, 40)
+                self.assertGreater(self.summary()["accuracy"], 0.7)  # 0.875 without a center
+                self.assertIn(f"with --sync {rule[0]} a batch is one worker's step", done.stdout)
+
+    def test_one_in_reserve(self):
+        self.train(*SMALL, "--train-steps", "200", "--log-every", "20", "--workers", "3", "--sync", "backup", "--backups", "1")
+        self.require_whole_records(200, 20)
+        self.assertGreater(self.summary()["accuracy"], 0.7)
+
+
+class Kills(Center):
+    def stop_and_go_on(self, run, wanted):
+        process = self.start(*run)
+        self.wait_for(lambda: self.newest() >= 200)
+        process.send_signal(wanted)
+        output, _ = self.finish(process, code=75)
+        self.assertIn("stopped by a signal", output)
+        reached = self.newest()
+        self.assertTrue(self.summary()["interrupted"])
+        self.assertEqual(self.summary()["step"], reached)
+        output = self.train(*run).stdout
+        self.assertRegex(output, rf"resuming at step {reached}\b")
+        self.assertEqual(self.summary()["start_step"], reached)
+        self.assertFalse(self.summary()["interrupted"])
+
+    def test_stopped_by_a_signal_it_goes_on(self):
+        self.stop_and_go_on([*LONG, "--workers", "2", "--servers", "2"], signal.SIGTERM)
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+        shutil.rmtree(self.job)
+        self.stop_and_go_on([*OWN_PACE, "--workers", "2", "--sync", "async"], signal.SIGINT)
+        self.assertEqual(self.summary()["step"], 6000)
+        self.assertGreater(self.summary()["accuracy"], 0.7)
+
+    def test_with_other_numbers_it_goes_on_to_the_same_weights(self):
+        self.train(*LONG, "--train-steps", "300", "--workers", "3", "--servers", "2")
+        self.train(*LONG, "--train-steps", "600", "--workers", "2")
+        self.train(*LONG, "--servers", "3")
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+
+    def test_a_killed_worker_is_started_again_alone(self):
+        process = self.start(*LONG, "--workers", "3", "--servers", "2")
+        self.wait_for(lambda: self.newest() >= 100)
+        before = self.workers()
+        servers = self.servers()
+        victim = next(worker for worker in before if worker != self.chief())
+        os.kill(before[victim], signal.SIGKILL)
+        self.wait_for(lambda: self.workers().get(victim, before[victim]) != before[victim])
+        now = self.workers()
+        self.assertEqual({w: p for w, p in now.items() if w != victim}, {w: p for w, p in before.items() if w != victim})
+        self.assertEqual(self.servers(), servers)
+        _, errors = self.finish(process)
+        self.assertRegex(errors, rf"warning: worker {victim} was ended by signal 9 \(Killed\) after step \d+; "
+                                 r"the others go on, starting it again\n")
+        self.assertEqual(errors.count("starting it again"), 1, errors)
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+
+    def test_another_worker_becomes_chief(self):
+        process = self.start(*LONG, "--workers", "2", "--log-every", "100", "--eval-every", "500")
+        self.wait_for(lambda: self.newest() >= 300)
+        first = self.chief()
+        os.kill(self.workers()[first], signal.SIGKILL)
+        self.wait_for(lambda: self.chief() not in (first, None))
+        reached = self.newest()
+        self.wait_for(lambda: self.newest() > reached + 100)  # the new chief keeps checkpoints too
+        output, errors = self.finish(process)
+        self.assertIn(f"worker {first} was ended by signal 9", errors)
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+        self.assertEqual([point["step"] for point in self.points()], list(range(100, 1501, 100)))
+        self.assertEqual([point["step"] for point in self.points("test")], [500, 1000, 1500])
+        self.assertIn("test accuracy", output)
+
+    def test_another_worker_becomes_chief_of_workers_that_do_not_wait(self):
+        process = self.start(*OWN_PACE, "--workers", "3", "--sync", "async")
+        self.wait_for(lambda: self.newest() >= 600)
+        first = self.chief()
+        os.kill(self.workers()[first], signal.SIGKILL)
+        self.wait_for(lambda: self.chief() not in (first, None))
+        self.finish(process)
+        reached = [point["step"] for point in self.points()]
+        self.assertEqual([step // 500 for step in reached], list(range(1, 13)), reached)
+        self.assertEqual(self.summary()["step"], 6000)
+
+    def test_a_frozen_worker_is_found(self):
+        process = self.start(*LONG, "--workers", "3")
+        self.wait_for(lambda: self.newest() >= 100)
+        frozen = next(worker for worker in self.workers() if worker != self.chief())
+        os.kill(self.workers()[frozen], signal.SIGSTOP)
+        _, errors = self.finish(process)
+        self.assertRegex(errors, rf"worker {frozen} gave no sign of life for 3 s: it was \w+( \w+)? after step \d+")
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+
+    def test_a_killed_server_of_bulk_synchronous_workers(self):
+        for victim in (1, 0):
+            with self.subTest(server=victim):
+                shutil.rmtree(self.job, ignore_errors=True)
+                process = self.start(*LONG, "--workers", "2", "--servers", "2")
+                self.wait_for(lambda: self.newest() >= 200)
+                workers = self.workers()
+                os.kill(self.servers()[victim], signal.SIGKILL)
+                reached = self.newest()
+                self.wait_for(lambda: self.newest() > reached + 100)
+                self.assertEqual(self.workers(), workers, "no worker was started again")
+                _, errors = self.finish(process)
+                self.assertRegex(errors, rf"warning: server {victim} was ended by signal 9 \(Killed\) after step \d+; "
+                                         r"starting it again\n")
+                self.assertRegex(errors, r"the center had lost its weights; it goes on from the checkpoint of step \d+")
+                self.assertEqual(self.summary()["weights_hash"], self.calm())
+                steps = [point["step"] for point in self.points()]
+                self.assertEqual(steps, sorted(set(steps)))
+
+    def test_a_killed_server_of_workers_that_do_not_wait(self):
+        for victim in (1, 0):
+            with self.subTest(server=victim):
+                shutil.rmtree(self.job, ignore_errors=True)
+                process = self.start(*OWN_PACE, "--workers", "2", "--servers", "2", "--sync", "async", "--snapshot-every", "200ms")
+                snapshot = self.job / "snapshots" / f"server-{victim}.snapshot"
+                self.wait_for(lambda: self.newest() >= 600 and snapshot.exists())
+                os.kill(self.servers()[victim], signal.SIGKILL)
+                _, errors = self.finish(process)
+                self.assertRegex(errors, rf"warning: server {victim} was ended by signal 9 \(Killed\) after step \d+; "
+                                         r"starting it again\n")
+                self.assertEqual(self.summary()["step"], 6000)
+                self.assertGreater(self.summary()["accuracy"], 0.7)
+                self.assertFalse((self.job / "snapshots").exists())
+
+    def test_a_killed_supervisor_leaves_nothing_behind(self):
+        process = self.start(*LONG, "--workers", "2", "--servers", "2")
+        self.wait_for(lambda: self.newest() >= 100)
+        self.assertEqual(len(self.alive()), 5)
+        process.kill()
+        process.communicate(timeout=LIMIT)
+        self.wait_for(lambda: not self.alive(), limit=10)
+        output = self.train(*LONG, "--workers", "2").stdout
+        self.assertRegex(output, r"resuming at step \d+")
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+
+
+class ByHand(Center):
+    """Servers and workers that nobody supervises."""
+
+    def serve(self, *arguments, index=0, servers=1, job=None, listen="127.0.0.1:0"):
+        """A server and its address."""
+        process = self.start_program("serve", "--listen", listen, "--servers", servers, "--server-index", index,
+                                     "--job-dir", job or self.folder / f"server-{index}", *arguments)
+        found = None
+        while not found:
+            line = process.stdout.readline()
+            self.assertTrue(line, process.stderr)
+            found = re.fullmatch(rf"server {index} of {servers} listens at (\S+)\n", line)
+        return process, found[1]
+
+    def join(self, addresses, *arguments, job=None):
+        addresses = addresses if isinstance(addresses, str) else ",".join(addresses)
+        return self.start_program("train", "--job-dir", job or self.job, "--join", addresses, *arguments)
+
+    def refused(self, addresses, *arguments, code=2):
+        """The sentence by which a worker that cannot come ends, in a few seconds."""
+        done = self.run_program("train", "--job-dir", self.folder / "refused", "--join", addresses, *arguments, code=code,
+                                timeout=30)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        return done.stderr
+
+
+class Joining(ByHand):
+    def test_workers_come_and_go(self):
+        servers = [self.serve(index=index, servers=2) for index in (0, 1)]
+        addresses = [address for _, address in servers]
+        first = self.join(addresses, *LONG)
+        self.wait_for(lambda: self.newest() >= 50)
+        second = self.join(addresses, *LONG)
+        self.wait_for(lambda: self.newest() >= 700)
+        third = self.join(addresses, *LONG)
+        reached = self.newest()
+        self.wait_for(lambda: self.newest() >= reached + 100)
+        second.send_signal(signal.SIGTERM)
+        output, _ = self.finish(second, code=75)
+        self.assertIn("left the run, which goes on", output)
+        output, _ = self.finish(first)
+        self.assertIn("test accuracy", output)
+        output, _ = self.finish(third)
+        self.assertIn("the run is over", output)
+        for server, _ in servers:
+            self.finish(server)
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+
+    def test_the_chief_leaves(self):
+        server, address = self.serve()
+        first = self.join(address, *LONG)
+        self.wait_for(lambda: self.newest() >= 100)
+        second = self.join(address, *LONG)
+        self.wait_for(lambda: self.newest() >= 300)
+        first.send_signal(signal.SIGTERM)
+        self.finish(first, code=75)
+        output, _ = self.finish(second)
+        self.assertIn("test accuracy", output)
+        self.finish(server)
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+
+    def test_a_server_that_is_asked_to_stop(self):
+        server, address = self.serve()
+        worker = self.join(address, *LONG)
+        self.wait_for(lambda: self.newest() >= 100)
+        server.send_signal(signal.SIGTERM)
+        output, _ = self.finish(server, code=75)
+        self.assertIn("asked to stop: the run ends after a checkpoint", output)
+        output, _ = self.finish(worker, code=75)
+        self.assertIn("stopped by a signal", output)
+        server, address = self.serve()
+        self.finish(self.join(address, *LONG))
+        self.finish(server)
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+
+    def test_a_server_without_a_run_ends_at_once(self):
+        server, _ = self.serve()
+        server.send_signal(signal.SIGTERM)
+        self.finish(server, code=75, limit=5)
+
+
+# ---- strangers
+
+def frame(kind, flags, stream, payload):
+    """Of HTTP/2."""
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+
+def header(name, value):
+    return b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
+
+
+def call(path="/cohort.Center/Connect"):
+    """The opening of a call, as gRPC does it."""
+    fields = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "cohort.run", "te": "trailers",
+              "content-type": "application/grpc"}
+    return (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"")
+            + frame(1, 4, 1, b"".join(header(*field) for field in fields.items())))
+
+
+def message(body, announced=None):
+    """Of gRPC, in frames of 16 KiB."""
+    whole = struct.pack(">BI", 0, len(body) if announced is None else announced) + body
+    return b"".join(frame(0, 0, 1, whole[at:at + 16384]) for at in range(0, len(whole), 16384))
+
+
+class Strangers(ByHand):
+    def credentials(self, name):
+        """A file that a server makes which others could reach."""
+        server, _ = self.serve(job=self.folder / name, listen="0.0.0.0:0")
+        server.send_signal(signal.SIGTERM)
+        self.finish(server, code=75)
+        file = self.folder / name / "credentials.pem"
+        self.assertEqual(file.stat().st_mode & 0o777, 0o600)
+        return file
+
+    def connect(self, address, credentials=None):
+        host, port = address.split(":")
+        connection = socket.create_connection((host, int(port)), timeout=10)
+        self.addCleanup(connection.close)
+        if credentials is None:
+            return connection
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(credentials)
+        own = self.folder / "own.pem"
+        blocks = re.findall(r"-----BEGIN [^-]+-----.*?-----END [^-]+-----\n", credentials.read_text(), re.S)
+        own.write_text("".join(blocks[1:]))  # without the authority's, which comes first
+        context.load_cert_chain(own)
+        context.set_alpn_protocols(["h2"])
+        connection = context.wrap_socket(connection, server_hostname="cohort.run")
+        self.addCleanup(connection.close)
+        return connection
+
+    def require_dropped(self, connection, *parts):
+        """After these bytes the other side ends what we have begun, in a few seconds."""
+        answer = b""
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
+            for part in parts:
+                connection.sendall(part)
+            give_up = time.monotonic() + 10
+            # The end of the connection, or of the stream: trailers or a reset.
+            while not re.search(rb"grpc-status|\0\0\4\3\0\0\0\0\1", answer):
+                self.assertLess(time.monotonic(), give_up, answer)
+                received = connection.recv(65536)
+                if not received:
+                    break
+                answer += received
+        return answer
+
+    def test_only_the_runs_own_workers_come_in(self):
+        own = self.credentials("own")
+        other = self.credentials("other")
+        self.assertNotEqual(own.read_bytes(), other.read_bytes())
+        server, address = self.serve("--credentials", own, job=self.folder / "own")
+        good = self.join(address, *LONG, "--credentials", own)
+        self.wait_for(lambda: self.newest() >= 100)
+        for what, more in (("nothing", []), ("another run's", ["--credentials", other]), ("plain text", ["--insecure"])):
+            with self.subTest(what):
+                start = time.monotonic()
+                self.assertIn(f"server 0 at {address}",
+                              self.refused(address, *LONG, "--recovery-wait", "1s", *more, code=4))
+                self.assertLess(time.monotonic() - start, 15)
+        for what, words in (("garbage", os.urandom(5000)), ("a request", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+                            ("a call in plain text", call() + message(b"\0" * 4))):
+            with self.subTest(what):
+                self.require_dropped(self.connect(address), words)
+        # Who has the file is listened to, but not believed.
+        for what, words in self.nonsense().items():
+            with self.subTest(what):
+                self.require_dropped(self.connect(address, own), *words)
+        silent = self.connect(address, own)
+        silent.sendall(call())
+        self.finish(good)
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+        silent.close()
+        self.finish(server)
+
+    @staticmethod
+    def nonsense():
+        hello = b"\x0a\x04\x08\x01\x18\x01"
+        return {"an oversized message": [call(), message(b"x" * 100000, announced=17 << 20)],
+                "an endless message": [call(), message(b"x" * 100000, announced=0xffffffff)],
+                "no envelope": [call(), message(b"")],
+                "an endless envelope": [call(), message(b"\xff\xff\xff\xff" + b"x" * 1000)],
+                "a broken envelope": [call(), message(b"\x10\0\0\0" + b"\xff" * 16)],
+                "no greeting": [call(), message(b"\0\0\0\0")],
+                "two greetings": [call(), message(struct.pack("<I", len(hello)) + hello) * 2],
+                "another method": [call("/cohort.Center/Other"), message(b"")]}
+
+    def test_nonsense_in_plain_text(self):
+        server, address = self.serve()
+        good = self.join(address, *LONG)
+        self.wait_for(lambda: self.newest() >= 100)
+        for what, words in {"garbage": [os.urandom(5000)], "a request": [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"],
+                            **self.nonsense()}.items():
+            with self.subTest(what):
+                self.require_dropped(self.connect(address), *words)
+        self.finish(good)
+        self.finish(server)
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+
+    def test_an_address_that_others_reach_needs_credentials(self):
+        self.assertIn("--credentials", self.refused("198.51.100.1:7000", *SMALL))
+        done = self.run_program("serve", "--listen", "0.0.0.0:0", "--servers", "2", "--server-index", "1",
+                                "--job-dir", self.folder / "second", code=2)
+        self.assertIn("--credentials FILE", done.stderr)
+        server, address = self.serve(job=self.folder / "own", listen="0.0.0.0:0")
+        address = address.replace("0.0.0.0", "127.0.0.1")
+        worker = self.join(address, *SMALL, "--train-steps", "20", "--credentials", self.folder / "own" / "credentials.pem")
+        self.finish(worker)
+        self.finish(server)
+
+    def test_a_file_that_others_may_read_is_refused(self):
+        file = self.credentials("own")
+        file.chmod(0o644)
+        self.assertIn("credentials.pem", self.refused("127.0.0.1:7000", *SMALL, "--credentials", file))
+
+
+class Refusals(ByHand):
+    def test_nobody_is_there(self):
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            address = f"127.0.0.1:{closed.getsockname()[1]}"
+        start = time.monotonic()
+        self.assertRegex(self.refused(address, *SMALL, "--recovery-wait", "2s", code=4),
+                         rf"server 0 at {address} did not come back within 2 s \(--recovery-wait\): ")
+        self.assertLess(time.monotonic() - start, 15)
+
+    def test_servers_that_are_named_wrong(self):
+        servers = [self.serve(index=index, servers=2) for index in (0, 1)]
+        a, b = (address for _, address in servers)
+        self.assertIn("this is server 1 of 2, not server 0 of 2; name all servers in their order",
+                      self.refused(f"{b},{a}", *SMALL))
+        self.assertIn("this is server 0 of 2, not server 0 of 1; name all servers in their order", self.refused(a, *SMALL))
+        # They are still there for those who know better.
+        self.finish(self.join((a, b), *SMALL, "--train-steps", "10"))
+        for server, _ in servers:
+            self.finish(server)
+
+    def test_a_worker_of_another_configuration(self):
+        server, address = self.serve()
+        good = self.join(address, *LONG)
+        self.wait_for(lambda: self.newest() >= 50)
+        self.assertIn("this worker has 'lr: 0.5' where the run has 'lr: ", self.refused(address, *LONG, "--lr", "0.5"))
+        self.assertIn("this worker has 'sync: async' where the run has 'sync: bsp'",
+                      self.refused(address, *LONG, "--sync", "async"))
+        self.finish(good)
+        self.finish(server)
+        self.assertEqual(self.summary()["weights_hash"], self.calm())
+
+    def test_wrong_usage(self):
+        for words, sentence in (
+                (["train", *SMALL, "--join", "127.0.0.1:1", "--sync", "local"], "--sync local has no center"),
+                (["train", *SMALL, "--join", "127.0.0.1"], "--join takes HOST:PORT"),
+                (["train", *SMALL, "--join", ""], "--join"),
+                (["train", *SMALL, "--workers", "2", "--servers", "1", "--sync", "diloco"], "--sync diloco has no center"),
+                (["train", *SMALL, "--workers", "2", "--sync", "backup", "--backups", "2"],
+                 "--backups 2 of 2 workers leaves nobody to wait for; --backups 0 to 1 would do"),
+                (["train", *SMALL, "--workers", "9", "--servers", "1"], "--workers 1 to 8 would do"),
+                (["train", *SMALL, "--workers", "2", "--servers", "1", "--wire", "fp16"], "--wire fp16"),
+                (["serve", "--servers", "2", "--server-index", "2"], "--server-index 2 of 2 servers"),
+                (["serve", "--servers", "2", "--server-index", "-1"], "--server-index"),
+                (["serve", "--servers", "0"], "--servers"),
+                (["serve", "--listen", "nowhere"], "--listen takes HOST:PORT"),
+                (["serve", "--listen", "127.0.0.1:70000"], "--listen takes HOST:PORT")):
+            with self.subTest(words):
+                done = self.run_program(*words, code=2)
+                self.assertIn(sentence, done.stderr)
+                self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["tmp"])
+
+    def test_an_address_that_is_taken(self):
+        _, address = self.serve()
+        done = self.run_program("serve", "--listen", address, "--job-dir", self.folder / "other", code=3)
+        self.assertIn(f"cannot listen at {address}", done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
