@@ -41,6 +41,7 @@ int serveCommand(const ServeArguments& arguments) {
     throw UsageError(fmt::format("--server-index {} of {} servers: they are numbered from 0 to {}",
                                  arguments.index, arguments.servers, arguments.servers - 1));
   }
+  keepLargeBlocks();
   Console console(stdout, stderr, terminalOptions(Verbosity::Normal));
   const StopFlag& stop = stopOnSignals();
   const double snapshotSeconds = parseDuration(arguments.snapshotEvery, "--snapshot-every");
