@@ -35,7 +35,8 @@ class AsyncPolicy : public CenterPolicy {
     ledger_.giveBack(event.member);
   }
   void on(const Finished& event) {
-    if (!ledger_.finish(event.member, event.work.step)) {
+    const bool isWhole = event.work.grains == GrainRange{0, options_.grains};
+    if (!isWhole || !ledger_.finish(event.member, event.work.step)) {
       decisions_.emplace_back(Drop{event.member, event.work});
       return;
     }

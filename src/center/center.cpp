@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kMostPeers = 10'000;
 constexpr int kMostArenas = 8;               // in one answer
 constexpr std::size_t kMostAssemblies = 64;  // gradients on their way from one worker
+constexpr Step kMostAhead = 64;              // steps whose gradients wait for earlier ones
 
 // A worker said what makes no sense.
 class Nonsense : public std::runtime_error {
@@ -54,6 +55,12 @@ void fillCommit(Answer& answer, const std::optional<Commit>& commit) {
     range.set_first(grains.first);
     range.set_last(grains.last);
   }
+}
+
+bool canBeAdded(const wire::Loss& loss) {
+  constexpr std::int64_t kMostSamples = std::int64_t{1} << 31;  // far above any grain's
+  const auto isCount = [](std::int64_t count) { return count >= 0 && count <= kMostSamples; };
+  return isCount(loss.samples()) && isCount(loss.top1()) && isCount(loss.top5());
 }
 
 // As StepAgreement adds them: in the tree's order.
@@ -114,10 +121,7 @@ void Center::leave(Peer& peer) {
       if (other.isMember && (chief_ < 0 || other.member < chief_)) chief_ = other.member;
     }
     Peer* chief = memberCalled(chief_);
-    if (chief != nullptr) {
-      chief->untold += peer.untold;
-      if (hasEnded_) sendEnd(*chief);
-    }
+    if (chief != nullptr && hasEnded_) sendEnd(*chief);
   }
   carryOut(policy_->handle(Left{peer.member}));
 }
@@ -183,15 +187,15 @@ void Center::on(LinkId id, Peer& peer, const wire::Hello& hello) {
                     place_.index, place_.count, hello.server(), hello.servers()));
   }
   require(peers_.size() <= kMostPeers, "there are too many workers");
-  peer.hasGreeted = true;
-  peer.token = hello.token();
-  peer.name = hello.name().substr(0, 200);
   // A worker that comes again: its broken connection may not be noticed yet.
   std::vector<LinkId> old;
   for (const auto& [other, known] : peers_) {
-    if (other != id && known.hasGreeted && known.token == peer.token) old.push_back(other);
+    if (other != id && known.hasGreeted && known.token == hello.token()) old.push_back(other);
   }
   for (const LinkId other : old) closed(other);
+  peer.hasGreeted = true;
+  peer.token = hello.token();
+  peer.name = hello.name().substr(0, 200);
   peer.member = nextMember_++;
   if (isOpen_ || !leads()) return welcome(id, peer);
   wire::Envelope patience;
@@ -250,7 +254,6 @@ void Center::on(const wire::Reopen& reopen) {
 void Center::on(LinkId id, Peer&, const wire::Setup& message) {
   require(leads() ? opener_ == id && !isOpen_ : !isOpen_ || setup_->opening != message.opening(),
           "the run is set up already");
-  require(!loading_ || loading_->by == id, "another worker sets the run up");
   setUp(cohort::fromWire(message));
   store_->restore(setup_->step, StepSet(setup_->step));
   loading_ = Loading{.by = id, .arenas = {}};
@@ -305,7 +308,7 @@ void Center::on(LinkId id, Peer& peer, const wire::Load& load, const Payload& pa
 }
 
 void Center::on(LinkId id, Peer&, const wire::Loaded&) {
-  require(leads() && opener_ == id && !isOpen_ && setup_ && !loading_, "nothing was loaded");
+  require(leads() && opener_ == id && !isOpen_ && store_ && !loading_, "nothing was loaded");
   lead({.done = setup_->step, .next = setup_->step, .open = {}});
   opener_.reset();
   welcomeWaiting();
@@ -315,6 +318,7 @@ void Center::lead(const Progress& from) {
   isOpen_ = true;
   tree_ = std::make_unique<GrainTree>(setup_->grains);
   policy_ = makePolicy(*setup_, from);
+  if (isHalted_) carryOut(policy_->handle(Halted{}));
 }
 
 void Center::on(Peer& peer, const wire::Enter&) {
@@ -334,8 +338,10 @@ void Center::on(Peer& peer, const wire::Enter&) {
 
 void Center::on(Peer& peer, const wire::Push& push, const Payload& payload) {
   if (!isOpen_) return;
-  require(push.step() >= 0 && push.node() >= 0 && push.node() < 2 * setup_->grains - 1,
+  require(push.step() >= 0 && push.node() >= 0 && push.node() < 2 * setup_->grains - 1 && push.basis() >= 0,
           "a gradient belongs to a node of a step");
+  require(acceptanceOf(setup_->rule) == Acceptance::AtOnce || push.step() <= store_->version() + kMostAhead,
+          "a gradient comes too early");
   const ArenaRange slice = store_->slice();
   const ArenaRange range = rangeOf(push.offset(), payload, slice);
   const std::pair key{push.step(), push.node()};
@@ -363,7 +369,8 @@ void Center::on(Peer& peer, const wire::Push& push, const Payload& payload) {
 
 void Center::on(Peer& peer, const wire::Pull& pull) {
   if (!isOpen_) return;
-  if (pull.has_commit_step() && store_->version() == pull.commit_step()) {
+  // The first server has committed before it told anybody.
+  if (!leads() && pull.has_commit_step() && store_->version() == pull.commit_step()) {
     require(acceptanceOf(setup_->rule) == Acceptance::OnCommit, "nobody commits under this rule");
     std::vector<GrainRange> grains;
     for (const wire::Range& range : pull.commit()) {
@@ -420,6 +427,10 @@ void Center::on(Peer& peer, const wire::Finished& finished) {
   require(work.grains.first >= 0 && work.grains.first < work.grains.last &&
               work.grains.last <= setup_->grains && finished.losses_size() == work.grains.count(),
           "work has a loss for each grain");
+  require(std::ranges::all_of(finished.losses(), canBeAdded), "a grain has no such number of samples");
+  const bool mustBeThere =
+      acceptanceOf(setup_->rule) == Acceptance::OnCommit && work.step == store_->version();
+  require(!mustBeThere || store_->hasCome(work.step, work.grains), "these gradients have not come");
   const std::vector<Decision> decisions = policy_->handle(cohort::Finished{peer.member, work});
   const bool isDropped =
       std::ranges::any_of(decisions, [](const Decision& d) { return std::holds_alternative<Drop>(d); });

@@ -15,6 +15,7 @@ namespace {
 constexpr int kMostParameters = 1'000'000;
 constexpr std::int64_t kMostFloats = std::int64_t{1} << 40;
 constexpr int kMostGrains = 10'000'000;
+constexpr Step kMostSteps = Step{1} << 53;
 
 wire::Optimizer toWire(const OptimizerOptions& options) {
   wire::Optimizer message;
@@ -83,7 +84,8 @@ void requireRule(const CenterSetup& setup) {
   if (!isKnown) throw UsageError(fmt::format("no center knows the rule '{}'", rule.name));
   const bool fits = rule.staleness >= 0 && rule.backups >= 0 && rule.members >= 1 &&
                     (rule.backups == 0 || rule.backups < rule.members) && setup.grains >= 1 &&
-                    setup.grains <= kMostGrains && setup.target >= 0 && setup.step >= 0;
+                    setup.grains <= kMostGrains && setup.target >= 0 && setup.target <= kMostSteps &&
+                    setup.step >= 0 && setup.step <= kMostSteps;
   if (!fits) throw UsageError("the numbers of a rule do not fit each other");
 }
 

@@ -45,24 +45,30 @@ ShardStore::Fate ShardStore::push(const Origin& origin, FloatBuffer gradient) {
     freeBuffer(std::move(gradient));
     return Fate::Duplicate;
   }
-  NodeSums& sums = sumsOf(origin.step);
-  if (!sums.add(origin.node, std::move(gradient))) return Fate::Duplicate;
-  if (acceptance_ != Acceptance::WhenComplete || !sums.isComplete() || origin.step != version_)
-    return Fate::Held;
-  int grains = 0;
-  update(sums.take(grains), 0);
-  sums_.erase(origin.step);
-  return Fate::Applied;
+  if (!sumsOf(origin.step).add(origin.node, std::move(gradient))) return Fate::Duplicate;
+  if (acceptance_ != Acceptance::WhenComplete) return Fate::Held;
+  // With it, later steps that were complete already and waited for this one.
+  for (auto first = sums_.begin();
+       first != sums_.end() && first->first == version_ && first->second.isComplete();
+       first = sums_.erase(first)) {
+    int grains = 0;
+    update(first->second.take(grains), 0);
+  }
+  return origin.step < version_ ? Fate::Applied : Fate::Held;
+}
+
+bool ShardStore::hasCome(Step step, const GrainRange& grains) const {
+  const auto found = sums_.find(step);
+  return found != sums_.end() &&
+         std::ranges::all_of(tree_.cover(grains), [&](int node) { return found->second.covers(node); });
 }
 
 bool ShardStore::commit(Step step, std::span<const GrainRange> grains) {
   COHORT_CHECK(acceptance_ == Acceptance::OnCommit, "other gradients need no commit");
   if (step != version_) return false;
+  if (!std::ranges::all_of(grains, [&](const GrainRange& range) { return hasCome(step, range); }))
+    return false;
   NodeSums& sums = sumsOf(step);
-  const auto hasCome = [&](const GrainRange& range) {
-    return std::ranges::all_of(tree_.cover(range), [&](int node) { return sums.covers(node); });
-  };
-  if (!std::ranges::all_of(grains, hasCome)) return false;
   sums.keepOnly(grains);
   int count = 0;
   FloatBuffer total = sums.take(count);

@@ -39,6 +39,8 @@ class ShardStore {
   };
   enum class Fate { Applied, Held, Duplicate };
   Fate push(const Origin& origin, FloatBuffer gradient);
+  // OnCommit: whether these grains of a step that is not yet committed are there.
+  bool hasCome(Step step, const GrainRange& grains) const;
   // False where some of these grains have not come: nothing is done. A step that was committed before is none of them.
   bool commit(Step step, std::span<const GrainRange> grains);
 

@@ -22,9 +22,13 @@ namespace {
 constexpr std::string_view kMagic = "cohortC1";
 constexpr std::uint32_t kLargestHead = 64 << 20;
 
-std::string hashOf(const std::vector<FloatBuffer>& arenas) {
-  std::string all;
-  for (const FloatBuffer& arena : arenas) all += hashBytes(std::as_bytes(arena.span()));
+// Of all but itself.
+std::string hashOf(const Snapshot& snapshot) {
+  wire::Snapshot head = snapshot.head;
+  head.clear_hash();
+  const std::string headBytes = head.SerializeAsString();
+  std::string all = hashBytes(std::as_bytes(std::span(headBytes)));
+  for (const FloatBuffer& arena : snapshot.arenas) all += hashBytes(std::as_bytes(arena.span()));
   return hashBytes(std::as_bytes(std::span(all)));
 }
 
@@ -39,7 +43,7 @@ void writeSnapshot(const std::filesystem::path& path, Snapshot snapshot) {
   std::uint64_t floats = 0;
   for (const FloatBuffer& arena : snapshot.arenas) floats += arena.size();
   snapshot.head.set_floats(floats);
-  snapshot.head.set_hash(hashOf(snapshot.arenas));
+  snapshot.head.set_hash(hashOf(snapshot));
   const std::string head = snapshot.head.SerializeAsString();
   const auto length = static_cast<std::uint32_t>(head.size());
   AtomicFile file(path);
@@ -92,7 +96,7 @@ std::optional<Snapshot> readSnapshot(const std::filesystem::path& path) {
     readFileAt(file, path, at, std::as_writable_bytes(arena.span()));
     at += slice * sizeof(float);
   }
-  if (hashOf(snapshot.arenas) != snapshot.head.hash()) refuse(path, "its floats do not fit their hash");
+  if (hashOf(snapshot) != snapshot.head.hash()) refuse(path, "its contents do not fit their hash");
   return snapshot;
 }
 

@@ -1,7 +1,7 @@
 // What a server keeps on its disk, to go on with after its death: a file that is written whole or not at all.
 //
 //   file := "cohortC1" length head floats
-//   length is 32 bits, least significant byte first; the head is a wire::Snapshot and has the floats' hash. Private to center.
+//   length is 32 bits, least significant byte first; the head is a wire::Snapshot and has the hash of all the rest. Private to center.
 #pragma once
 
 #include <filesystem>

@@ -105,5 +105,92 @@ TEST(Prefetcher, ThrowsOnTheLaneWhatReadingThrew) {
   }
 }
 
+// ---- grains that are planned
+
+// What a lane gets next is this grain of this step.
+void expectGrain(Prefetcher& prefetcher, int lane, const BatchSource& source, Step step, GrainIndex grain) {
+  GrainBuffer expected = source.makeBuffer();
+  source.fill(step, grain, expected);
+  const Batch batch = prefetcher.next(lane);
+  EXPECT_EQ(batch.position, step * kOptions.batchSize + grain * 2);
+  EXPECT_TRUE(std::ranges::equal(batch.images, expected.batch().images));
+}
+
+TEST(PlannedPrefetcher, GivesWhatWasPlannedInThatOrder) {
+  const Numbers numbers;
+  const BatchSource source(numbers, kOptions);
+  for (const int threads : {0, 1, 3}) {
+    Prefetcher prefetcher(source, 2, threads);
+    prefetcher.plan(7, {{0, 3}, {3, 6}});
+    prefetcher.plan(2, {{4, 5}, {0, 0}});  // any step, any grains; none for the second lane
+    prefetcher.plan(3, {{0, 0}, {1, 3}});
+    for (const GrainIndex grain : {0, 1, 2}) expectGrain(prefetcher, 0, source, 7, grain);
+    expectGrain(prefetcher, 0, source, 2, 4);
+    for (const GrainIndex grain : {3, 4, 5}) expectGrain(prefetcher, 1, source, 7, grain);
+    for (const GrainIndex grain : {1, 2}) expectGrain(prefetcher, 1, source, 3, grain);
+    prefetcher.plan(0, {{5, 6}, {2, 3}});  // after all was taken
+    expectGrain(prefetcher, 1, source, 0, 2);
+    expectGrain(prefetcher, 0, source, 0, 5);
+  }
+}
+
+TEST(PlannedPrefetcher, GivesTheSameForManyPlansAndLanesAtOnce) {
+  const Numbers numbers;
+  const BatchSource source(numbers, kOptions);
+  constexpr Step kSteps = 40;
+  for (const int threads : {0, 1, 3}) {
+    Prefetcher prefetcher(source, 3, threads);
+    for (Step step = 0; step < kSteps; ++step) prefetcher.plan(step, {{0, 1}, {1, 4}, {4, 6}});
+    std::vector<std::jthread> lanes;
+    for (int lane = 0; lane < 3; ++lane) {
+      lanes.emplace_back([&, lane] {
+        const std::vector<Prefetcher::LaneGrains> ranges = {{0, 1}, {1, 4}, {4, 6}};
+        for (Step step = 0; step < kSteps; ++step) {
+          for (GrainIndex grain = ranges[static_cast<std::size_t>(lane)].first;
+               grain < ranges[static_cast<std::size_t>(lane)].last; ++grain)
+            expectGrain(prefetcher, lane, source, step, grain);
+        }
+      });
+    }
+  }
+}
+
+TEST(PlannedPrefetcher, ReadsAheadWhatIsPlannedAndNoMore) {
+  const Numbers numbers;
+  const BatchSource source(numbers, kOptions);
+  Prefetcher prefetcher(source, 1, 1);
+  prefetcher.plan(0, {{0, 2}});
+  while (numbers.reads < 4) std::this_thread::yield();
+  prefetcher.plan(5, {{3, 4}});
+  while (numbers.reads < 6) std::this_thread::yield();
+  expectGrain(prefetcher, 0, source, 0, 0);
+  expectGrain(prefetcher, 0, source, 0, 1);
+  expectGrain(prefetcher, 0, source, 5, 3);
+  EXPECT_EQ(numbers.reads, 6 + 6);  // three grains, and three to compare them with
+}
+
+TEST(PlannedPrefetcher, EndsWithPlansThatNobodyTook) {
+  const Numbers numbers;
+  const BatchSource source(numbers, kOptions);
+  for (const int threads : {0, 2}) {
+    Prefetcher prefetcher(source, 2, threads);
+    for (Step step = 0; step < 10; ++step) prefetcher.plan(step, {{0, 3}, {3, 6}});
+  }
+  SUCCEED();
+}
+
+TEST(PlannedPrefetcherDeathTest, ChecksThatALaneTakesWhatWasPlanned) {
+  const Numbers numbers;
+  const BatchSource source(numbers, kOptions);
+  EXPECT_DEATH(
+      {
+        Prefetcher prefetcher(source, 2, 0);
+        prefetcher.plan(0, {{0, 1}, {0, 0}});
+        prefetcher.next(1);
+      },
+      "a lane takes what was planned");
+  EXPECT_DEATH(Prefetcher(source, 2, 0).plan(0, {{0, 1}}), "every lane is told");
+}
+
 }  // namespace
 }  // namespace cohort

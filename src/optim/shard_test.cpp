@@ -356,6 +356,46 @@ TEST(Shard, ReportsTheScheduledLearningRate) {
   EXPECT_DOUBLE_EQ(shard.learningRate(10), 0.05);
 }
 
+TEST(Shard, MultipliesTheLearningRateOfOneUpdateByItsFactor) {
+  const ParameterLayout layout = oddLayout();
+  for (const OptimizerOptions& options : allRules()) {
+    OptimizerOptions slower = options;
+    slower.learningRate = options.learningRate / 4;  // exact in binary
+    std::vector<float> weights = noise(layout.size(), 1);
+    std::vector<float> expected = weights;
+    Shard shard(layout, {.optimizer = options, .grains = kGrains}, weights);
+    Shard reference(layout, {.optimizer = slower, .grains = kGrains}, expected);
+    shard.update(0, noise(layout.size(), 2), 0, 0.25);
+    reference.update(0, noise(layout.size(), 2), 0);
+    EXPECT_EQ(weights, expected) << label(options);
+    const std::vector<Shard::Slot> slots = shard.slots();
+    const std::vector<Shard::Slot> others = reference.slots();
+    for (std::size_t i = 0; i < slots.size(); ++i)
+      EXPECT_TRUE(std::ranges::equal(slots[i].values, others[i].values)) << label(options);
+  }
+}
+
+TEST(Shard, ForgetsTheFactorAfterItsUpdate) {
+  const ParameterLayout layout({weight("w", 3)});
+  std::vector<float> weights(3, 0.0f);
+  OptimizerOptions options;
+  options.learningRate = 0.5;
+  Shard shard(layout, {.optimizer = options}, weights);
+  const std::vector<float> ones(3, 1.0f);
+  shard.update(0, ones, 0, 0.5);
+  EXPECT_EQ(weights, std::vector<float>(3, -0.25f));
+  shard.update(0, ones, 1);
+  EXPECT_EQ(weights, std::vector<float>(3, -0.75f));
+}
+
+TEST(Shard, MovesStatisticsByTheirOwnRateWhateverTheFactor) {
+  const ParameterLayout layout({statistic("mean", 2, 0.75f)});
+  std::vector<float> weights(2, 8.0f);
+  Shard shard(layout, {.grains = kGrains}, weights);
+  shard.update(0, std::vector<float>(2, 16.0f), 0, 0.125);
+  EXPECT_EQ(weights, std::vector<float>(2, 7.0f));
+}
+
 TEST(Shard, EveryRuleFindsTheMinimumOfAQuadratic) {
   const ParameterLayout layout({weight("w", 33)});
   const std::vector<float> target = noise(33, 5);
