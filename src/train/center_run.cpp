@@ -345,7 +345,8 @@ void CenterRun::checkpoint(bool isLast) {
   checkpoints_.wait();  // the state is what it writes
   const std::optional<Step> version = fetchSlots();
   if (!version) return;
-  const Step done = std::exchange(state_.step, *version);
+  // At the end all steps are in the weights, but for those that a server's snapshot did not have.
+  const Step done = std::exchange(state_.step, isLast ? state_.step : *version);
   if (state_.step != lastCheckpoint_) {
     if (isLast) {
       checkpoints_.saveNow(state_, configText_);
