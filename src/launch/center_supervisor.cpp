@@ -121,7 +121,10 @@ void CenterSupervisor::startServer(int index) {
                                std::to_string(options_.servers), "--server-index", std::to_string(index),
                                "--job-dir", snapshots_.string(), "--snapshot-every",
                                fmt::format("{}s", options_.snapshotSeconds)},
-      logs_ / fmt::format("server-{}.txt", index), std::vector<std::string>{}, SIGKILL);
+      logs_ / fmt::format("server-{}.txt", index),
+      std::vector<std::string>{
+          fmt::format("{}={}", kSupervisorVariable, fs::absolute(watch_.fifo()).string())},
+      SIGKILL);
 }
 
 void CenterSupervisor::startWorker(int index) {
