@@ -43,6 +43,8 @@ int serveCommand(const ServeArguments& arguments) {
     throw UsageError(fmt::format("--server-index {} of {} servers: they are numbered from 0 to {}",
                                  arguments.index, arguments.servers, arguments.servers - 1));
   }
+  if (parseAddresses(arguments.listen, "--listen").size() > 1)
+    throw UsageError("--listen takes one address: HOST:PORT (or unix:PATH)");
   Console console(stdout, stderr, terminalOptions(Verbosity::Normal));
   const StopFlag& stop = stopOnSignals();
   // Its supervisor asks the first server when it was asked itself.
