@@ -286,6 +286,7 @@ void CenterRun::compute(const Order& order) {
   const bool isLogged = recorder_ && crossed(state_.step, state_.step + 1, report_.logInterval());
   rule_.keepGradients(isLogged ? recorder_->gradients() : std::span<float>());
   const StepResult result = trainer_->step(order.work.step, *prefetcher_);
+  if (planned_ == order.work) planned_.reset();  // it is taken, and may be given again
   if (!std::isfinite(result.loss.loss)) {
     throw UsageError(
         fmt::format("the loss is no longer a number at step {}; a smaller --lr would help", order.work.step));
