@@ -132,6 +132,8 @@ class CenterClient::Impl {
   void dealWithWelcomes();
   void abandon();
   void goOnWith(Server& server);
+  void askToReopen();
+  bool mayTake(const wire::Envelope& order) const;
   std::optional<Order> tryNext();
   void requireWanted() const;
   void send(Server& server, const Pushed& pushed);
@@ -318,6 +320,7 @@ void CenterClient::Impl::dealWithWelcomes() {
     }
     abandon();
     if (server->welcome->is_open()) {
+      opening_ = server->welcome->opening();
       wire::Envelope enter;
       enter.mutable_enter();
       say(enter);
@@ -327,14 +330,18 @@ void CenterClient::Impl::dealWithWelcomes() {
   }
 }
 
+void CenterClient::Impl::askToReopen() {
+  wire::Envelope reopen;
+  reopen.mutable_reopen()->set_opening(opening_);
+  say(reopen);
+}
+
 // One that was away is there again, with what it had, or without.
 void CenterClient::Impl::goOnWith(Server& server) {
   const wire::Welcome& welcome = *server.welcome;
   const Step lost = server.version - welcome.version();
   if (!welcome.is_open() || (acceptance_ != Acceptance::AtOnce && lost > 0)) {
-    wire::Envelope reopen;
-    reopen.mutable_reopen()->set_opening(opening_);
-    return say(reopen);
+    return askToReopen();
   }
   if (lost > 0) {
     notices_.push_back(fmt::format("{} came back from its snapshot: {} updates of its parameters are lost",
@@ -422,18 +429,28 @@ CenterClient::Order CenterClient::Impl::next() {
   }
 }
 
+// Whether the weights that were asked for are there. Those after a step do not come before all of it is done: a part of it that
+// another has left behind is taken first.
+bool CenterClient::Impl::mayTake(const wire::Envelope& order) const {
+  return hasPulled() || (acceptance_ == Acceptance::WhenComplete && order.has_assign() && work_ &&
+                         order.assign().version() <= work_->step);
+}
+
 // Nothing where the order was taken back before its weights were there.
 std::optional<CenterClient::Order> CenterClient::Impl::tryNext() {
   wire::Envelope head;
   std::uint64_t breaks = 0;
   wait([&] {
-    return !orders_.empty() && hasPulled() &&
+    return !orders_.empty() && mayTake(orders_.front()) &&
            std::ranges::all_of(servers_, [&](const auto& server) { return isConfirmed(*server); });
   });
   {
     const std::lock_guard lock(mutex_);
     head = orders_.front();
     orders_.pop_front();
+    if (!hasPulled()) {
+      for (const auto& server : servers_) server->pull.reset();
+    }
     work_.reset();
     pushed_.clear();
     isAbandoned_ = false;
@@ -475,6 +492,13 @@ std::optional<CenterClient::Order> CenterClient::Impl::tryNext() {
   pullIfOlder(assign.version(), assign);
   const std::lock_guard lock(mutex_);
   if (breaks_ != breaks) return std::nullopt;
+  // A server that has made the step's update already, with what a dead worker had sent, has its weights no more.
+  const bool isAhead =
+      std::ranges::any_of(servers_, [&](const auto& server) { return server->version != assign.version(); });
+  if (acceptance_ == Acceptance::WhenComplete && isAhead) {
+    askToReopen();
+    return std::nullopt;
+  }
   work_ = workOf(assign.work());
   for (const auto& server : servers_) expectConfirmations(*server);
   Order order{.kind = Order::Kind::Compute, .work = *work_, .state = stateOf(assign.state())};

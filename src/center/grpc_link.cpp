@@ -2,6 +2,7 @@
 
 #include <array>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <mutex>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <grpc/support/log.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -26,6 +28,12 @@ constexpr std::size_t kMostUnread = std::size_t{32} << 20;
 constexpr int kPingMilliseconds = 5000;
 constexpr int kPongMilliseconds = 10000;
 constexpr std::chrono::seconds kFarewell{5};
+
+// gRPC writes lines of its own to stderr for each failed handshake; what concerns people is said in errors. With its variable
+// for that (GRPC_VERBOSITY) they are there again.
+void silenceGrpc() {
+  if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
+}
 
 grpc::ByteBuffer toBytes(const wire::Envelope& head, std::span<const float> floats,
                          std::shared_ptr<const void> keep) {
@@ -428,6 +436,7 @@ class ClientEnd : public Link {
 class GrpcListener::Impl {
  public:
   Impl(const std::string& address, const std::optional<Credentials>& credentials, Inbox& inbox) {
+    silenceGrpc();
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort(address, serverCredentials(credentials), &port);
@@ -483,7 +492,9 @@ const std::string& GrpcListener::address() const {
 GrpcServers::GrpcServers(std::vector<std::string> addresses, const std::optional<Credentials>& credentials)
     : addresses_(std::move(addresses)),
       credentials_(credentials),
-      poller_(std::make_unique<Poller>(std::make_unique<grpc::CompletionQueue>())) {}
+      poller_(std::make_unique<Poller>(std::make_unique<grpc::CompletionQueue>())) {
+  silenceGrpc();
+}
 GrpcServers::~GrpcServers() = default;
 
 std::string GrpcServers::nameOf(int server) const {

@@ -121,7 +121,11 @@ Parser::Parser(const RunContext& context) {
           "the run's folder (default: a new runs/NETWORK-DATE-N)")
       ->type_name("DIR");
   command->add_option("--join", train.join, "train as a worker of a center: its servers, in their order")
-      ->type_name("HOST:PORT,...");
+      ->type_name("HOST:PORT,...")
+      ->check([](const std::string& addresses) {
+        // Not as if it was left out: a script's variable may be empty.
+        return addresses.empty() ? std::string("needs the address of a server: HOST:PORT") : std::string();
+      });
   command->add_option("--credentials", train.credentials, "the center's file, which lets this worker in")
       ->type_name("FILE");
   command->add_flag("--insecure", train.insecure, "join a center without TLS, where anybody may");

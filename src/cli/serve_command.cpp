@@ -1,5 +1,6 @@
 // cohort serve: one server of a center.
 #include <cstdio>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include "cli/run.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
+#include "launch/supervisor_link.h"
 #include "report/console.h"
 
 namespace cohort {
@@ -41,9 +43,14 @@ int serveCommand(const ServeArguments& arguments) {
     throw UsageError(fmt::format("--server-index {} of {} servers: they are numbered from 0 to {}",
                                  arguments.index, arguments.servers, arguments.servers - 1));
   }
+  if (parseAddresses(arguments.listen, "--listen").size() > 1)
+    throw UsageError("--listen takes one address: HOST:PORT (or unix:PATH)");
   keepLargeBlocks();
   Console console(stdout, stderr, terminalOptions(Verbosity::Normal));
   const StopFlag& stop = stopOnSignals();
+  // Its supervisor asks the first server when it was asked itself.
+  const bool isSupervised = std::getenv(kSupervisorVariable) != nullptr;
+  if (isSupervised) ignoreFurtherSignals();
   const double snapshotSeconds = parseDuration(arguments.snapshotEvery, "--snapshot-every");
   const std::filesystem::path folder = arguments.jobDirectory;
   std::filesystem::create_directories(folder);
@@ -60,7 +67,7 @@ int serveCommand(const ServeArguments& arguments) {
   std::fflush(stdout);
   std::optional<Clock::time_point> asked;
   while (!server.isOver(kLook)) {
-    if (!stop) continue;
+    if (!stop || (isSupervised && arguments.index > 0)) continue;
     // Without a run there is nothing to keep.
     if (!server.halt()) return kResume;
     if (!asked) console.print("asked to stop: the run ends after a checkpoint");

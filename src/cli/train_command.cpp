@@ -252,13 +252,16 @@ int trainInCenter(const RunContext& context, const TrainArguments& arguments, Su
   observers.add(log.emplace(request.directory, worker));
   if (link) log->takeOutput();
   const int workers = link ? static_cast<int>(request.config.workers) : 1;
-  const RunSummary summary = runWithCenter(
-      context, std::move(request.config), job, stopOnSignals(), arguments.processStart, observers,
-      {.servers = connectorTo(addresses, joinCredentials(arguments, addresses)),
-       .activity = activity,
-       .cores = coresInCenter(worker, workers),
-       .name = fmt::format("{}:{}", hostName(), getpid()),
-       .isFirst = !link || worker == 0});
+  // A signal to all processes at once is the supervisor's to deal with: a worker that left would write no checkpoint.
+  static const StopFlag kNever = false;
+  const RunSummary summary =
+      runWithCenter(context, std::move(request.config), job, link ? kNever : stopOnSignals(),
+                    arguments.processStart, observers,
+                    {.servers = connectorTo(addresses, joinCredentials(arguments, addresses)),
+                     .activity = activity,
+                     .cores = coresInCenter(worker, workers),
+                     .name = fmt::format("{}:{}", hostName(), getpid()),
+                     .isFirst = !link || worker == 0});
   link.unwatch();
   if (summary.isChief) {
     screen.endProgress();

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <memory>
 #include <random>
+#include <sstream>
+#include <string_view>
 #include <thread>
 
 #include <fmt/format.h>
@@ -69,6 +71,7 @@ class CenterSupervisor {
   }
   std::vector<std::string> addresses() const;
   void writeAddresses() const;
+  void removeLeftovers() const;
   void startServer(int index);
   void startWorker(int index);
   void passOnStop();
@@ -118,7 +121,10 @@ void CenterSupervisor::startServer(int index) {
                                std::to_string(options_.servers), "--server-index", std::to_string(index),
                                "--job-dir", snapshots_.string(), "--snapshot-every",
                                fmt::format("{}s", options_.snapshotSeconds)},
-      logs_ / fmt::format("server-{}.txt", index), std::vector<std::string>{}, SIGKILL);
+      logs_ / fmt::format("server-{}.txt", index),
+      std::vector<std::string>{
+          fmt::format("{}={}", kSupervisorVariable, fs::absolute(watch_.fifo()).string())},
+      SIGKILL);
 }
 
 void CenterSupervisor::startWorker(int index) {
@@ -239,10 +245,27 @@ void CenterSupervisor::endStalled() {
   worker.process->signal(SIGKILL);
 }
 
-int CenterSupervisor::run() {
-  // Between starts of a run, its checkpoints count.
+// What a supervisor of this run that was killed could not remove: snapshots (between starts of a run, its checkpoints count) and
+// sockets, which its addresses name.
+void CenterSupervisor::removeLeftovers() const {
   std::error_code ignored;
   fs::remove_all(snapshots_, ignored);
+  if (!fs::exists(addressesFile_, ignored)) return;
+  std::istringstream text(readWholeFile(addressesFile_));
+  constexpr std::string_view kUnix = "unix:";
+  for (std::string address; std::getline(text >> std::ws, address, ',');) {
+    if (!address.starts_with(kUnix)) continue;
+    if (address.ends_with('\n')) address.pop_back();
+    const fs::path socket = address.substr(kUnix.size());
+    if (!fs::is_socket(socket, ignored)) continue;
+    fs::remove(socket, ignored);
+    fs::remove(socket.parent_path(), ignored);  // with the last one
+  }
+  fs::remove(addressesFile_, ignored);
+}
+
+int CenterSupervisor::run() {
+  removeLeftovers();
   watch_.begin(options_.workers);
   servers_.resize(static_cast<std::size_t>(options_.servers));
   workers_.resize(static_cast<std::size_t>(options_.workers));
@@ -270,6 +293,7 @@ int CenterSupervisor::run() {
   watch_.listen(std::chrono::milliseconds(0));
   const bool isInterrupted =
       std::ranges::any_of(workers_, [](const Child& worker) { return worker.code == kResume; });
+  std::error_code ignored;
   fs::remove_all(snapshots_, ignored);
   fs::remove(addressesFile_, ignored);
   return isInterrupted ? kResume : 0;

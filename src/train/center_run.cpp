@@ -286,6 +286,7 @@ void CenterRun::compute(const Order& order) {
   const bool isLogged = recorder_ && crossed(state_.step, state_.step + 1, report_.logInterval());
   rule_.keepGradients(isLogged ? recorder_->gradients() : std::span<float>());
   const StepResult result = trainer_->step(order.work.step, *prefetcher_);
+  if (planned_ == order.work) planned_.reset();  // it is taken, and may be given again
   if (!std::isfinite(result.loss.loss)) {
     throw UsageError(
         fmt::format("the loss is no longer a number at step {}; a smaller --lr would help", order.work.step));
@@ -345,7 +346,8 @@ void CenterRun::checkpoint(bool isLast) {
   checkpoints_.wait();  // the state is what it writes
   const std::optional<Step> version = fetchSlots();
   if (!version) return;
-  const Step done = std::exchange(state_.step, *version);
+  // At the end all steps are in the weights, but for those that a server's snapshot did not have.
+  const Step done = std::exchange(state_.step, isLast ? state_.step : *version);
   if (state_.step != lastCheckpoint_) {
     if (isLast) {
       checkpoints_.saveNow(state_, configText_);

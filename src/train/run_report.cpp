@@ -49,10 +49,12 @@ RunReport::RunReport(const RunConfig& config, Step target, std::int64_t samples,
       losses_(kRecent, std::numeric_limits<double>::quiet_NaN()) {}
 
 void RunReport::addSteps(Step before, Step step, const LossSum& sums, double seconds) {
-  for (Step i = before; i < step; ++i) times_.add(seconds / static_cast<double>(step - before));
-  log_.add(sums, seconds);
   const double loss = sums.meanLoss();
-  losses_[reported_++ % kRecent] = loss;
+  for (Step i = before; i < step; ++i) {
+    times_.add(seconds / static_cast<double>(step - before));
+    losses_[reported_++ % kRecent] = loss;
+  }
+  log_.add(sums, seconds);
   const double speed = times_.recentSpeed(config_.batchSize, kRecent);
   const bool known = target_ != std::numeric_limits<Step>::max();
   observer_.progressed(
