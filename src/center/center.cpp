@@ -17,16 +17,6 @@ constexpr int kMostArenas = 8;               // in one answer
 constexpr std::size_t kMostAssemblies = 64;  // gradients on their way from one worker
 constexpr Step kMostAhead = 64;              // steps whose gradients wait for earlier ones
 
-// A worker said what makes no sense.
-class Nonsense : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-void require(bool makesSense, const char* otherwise) {
-  if (!makesSense) throw Nonsense(otherwise);
-}
-
 // The stretch that a payload at an offset of the arena fills.
 ArenaRange rangeOf(std::uint64_t offset, const Payload& payload, const ArenaRange& slice) {
   require(payload.size() > 0 && payload.size() % sizeof(float) == 0, "floats have four bytes each");
@@ -34,41 +24,6 @@ ArenaRange rangeOf(std::uint64_t offset, const Payload& payload, const ArenaRang
   require(offset >= slice.begin && offset <= slice.end && count <= slice.end - offset,
           "these floats are not this server's");
   return {offset, offset + count};
-}
-
-Work fromWire(const wire::Work& work) {
-  return {work.step(), {work.first(), work.last()}};
-}
-
-void fill(wire::Work& message, const Work& work) {
-  message.set_step(work.step);
-  message.set_first(work.grains.first);
-  message.set_last(work.grains.last);
-}
-
-template <class Answer>
-void fillCommit(Answer& answer, const std::optional<Commit>& commit) {
-  if (!commit) return;
-  answer.set_commit_step(commit->step);
-  for (const GrainRange& grains : commit->grains) {
-    wire::Range& range = *answer.add_commit();
-    range.set_first(grains.first);
-    range.set_last(grains.last);
-  }
-}
-
-bool canBeAdded(const wire::Loss& loss) {
-  constexpr std::int64_t kMostSamples = std::int64_t{1} << 31;  // far above any grain's
-  const auto isCount = [](std::int64_t count) { return count >= 0 && count <= kMostSamples; };
-  return isCount(loss.samples()) && isCount(loss.top1()) && isCount(loss.top5());
-}
-
-// As StepAgreement adds them: in the tree's order.
-LossSum treeSum(const GrainTree& tree, int node, const std::vector<std::optional<LossSum>>& grains) {
-  const GrainTree::Node& n = tree.node(node);
-  if (n.left < 0) return grains[static_cast<std::size_t>(n.grains.first)].value_or(LossSum{});
-  LossSum sum = treeSum(tree, n.left, grains);
-  return sum += treeSum(tree, n.right, grains);
 }
 
 }  // namespace
@@ -113,23 +68,14 @@ void Center::closed(LinkId id) {
   leave(peer);
 }
 
-void Center::leave(Peer& peer) {
-  if (!std::exchange(peer.isMember, false)) return;
-  if (chief_ == peer.member) {
-    chief_ = -1;
-    for (auto& [id, other] : peers_) {
-      if (other.isMember && (chief_ < 0 || other.member < chief_)) chief_ = other.member;
-    }
-    Peer* chief = memberCalled(chief_);
-    if (chief != nullptr && hasEnded_) sendEnd(*chief);
-  }
-  carryOut(policy_->handle(Left{peer.member}));
+void Center::leave(const Peer& peer) {
+  if (leader_) leader_->leave(peer.member);
 }
 
 void Center::halt(bool isInterrupted) {
-  if (!policy_ || std::exchange(isHalted_, true)) return;
-  isInterrupted_ = isInterrupted;
-  carryOut(policy_->handle(Halted{}));
+  if (halt_) return;
+  halt_ = isInterrupted;
+  if (leader_) leader_->halt(isInterrupted);
 }
 
 void Center::handle(LinkId id, Peer& peer, const Message& message) {
@@ -158,14 +104,11 @@ void Center::handle(LinkId id, Peer& peer, const Message& message) {
     case What::kReopen:
       return on(head.reopen());
     case What::kHalt:
-      return isMemberHere(peer) ? halt(false) : void();
+      return isMember(peer) ? halt(false) : void();
     case What::kSettled:
       if (!isOpen_) return;
-      require(!leads() || (peer.isMember && hasEnded_ && peer.member == chief_), "only the chief ends a run");
+      if (leader_) return leader_->settle(peer.member);
       isOver_ = true;
-      for (auto& [other, member] : peers_) {
-        if (member.isMember) sendOver(member);
-      }
       return;
     case What::kBye:
       return leave(peer);
@@ -214,7 +157,7 @@ void Center::welcome(LinkId id, Peer& peer) {
     words.set_config(setup_->config);
     words.set_opening(setup_->opening);
     words.set_version(store_->version());
-    if (leads()) words.set_done(policy_->progress().done);
+    if (leader_) words.set_done(leader_->progress().done);
   }
   if (!isOpen_ && leads()) opener_ = id;
   peer.link->send(answer);
@@ -233,21 +176,19 @@ void Center::welcomeWaiting() {
 // The chief opens it again, where there is one: it has the checkpoints.
 void Center::on(const wire::Reopen& reopen) {
   require(leads(), "only the first server opens a run again");
-  if (!isOpen_ || hasEnded_ || setup_->opening != reopen.opening()) return;
+  if (!isOpen_ || leader_->hasEnded() || setup_->opening != reopen.opening()) return;
+  const MemberId chief = leader_->chief();
   isOpen_ = false;
-  policy_.reset();
+  leader_.reset();
   store_.reset();
-  losses_.clear();
-  lastCommit_.reset();
   for (auto& [id, peer] : peers_) {
-    peer.isMember = peer.isWelcome = false;
+    peer.isWelcome = false;
     peer.assemblies.clear();
     peer.pulls.clear();
   }
   for (auto& [id, peer] : peers_) {
-    if (peer.hasGreeted && peer.member == chief_) welcome(id, peer);
+    if (peer.hasGreeted && peer.member == chief) welcome(id, peer);
   }
-  chief_ = -1;
   welcomeWaiting();
 }
 
@@ -309,29 +250,35 @@ void Center::on(LinkId id, Peer& peer, const wire::Load& load, const Payload& pa
 
 void Center::on(LinkId id, Peer&, const wire::Loaded&) {
   require(leads() && opener_ == id && !isOpen_ && store_ && !loading_, "nothing was loaded");
-  lead({.done = setup_->step, .next = setup_->step, .open = {}});
+  lead({.done = setup_->step, .next = setup_->step, .open = {}}, 0);
   opener_.reset();
   welcomeWaiting();
 }
 
-void Center::lead(const Progress& from) {
+void Center::lead(const Progress& from, std::int64_t dropped) {
   isOpen_ = true;
-  tree_ = std::make_unique<GrainTree>(setup_->grains);
-  policy_ = makePolicy(*setup_, from);
-  if (isHalted_) carryOut(policy_->handle(Halted{}));
+  leader_.emplace(
+      *setup_, from, dropped,
+      Leader::Outlets{.say = [this](MemberId member, const wire::Envelope& words) { say(member, words); },
+                      .commit =
+                          [this](const Commit& commit) {
+                            COHORT_CHECK(store_->commit(commit.step, commit.grains),
+                                         "what is finished has come");
+                            answerPulls();
+                          }});
+  if (halt_) leader_->halt(*halt_);
+}
+
+void Center::say(MemberId member, const wire::Envelope& words) {
+  for (const auto& [id, peer] : peers_) {
+    if (peer.hasGreeted && peer.member == member) return peer.link->send(words);
+  }
 }
 
 void Center::on(Peer& peer, const wire::Enter&) {
   if (!isOpen_) return;
-  require(leads() && !peer.isMember, "a worker enters once, at the first server");
-  peer.isMember = true;
-  if (chief_ < 0) chief_ = peer.member;
-  if (hasEnded_) {
-    sendEnd(peer);
-    if (isOver_) sendOver(peer);
-    return;
-  }
-  carryOut(policy_->handle(Joined{peer.member}));
+  require(leads(), "a worker enters once, at the first server");
+  leader_->enter(peer.member);
 }
 
 // ---- gradients and weights
@@ -419,123 +366,19 @@ void Center::answer(Peer& peer, const WaitingPull& pull) {
   }
 }
 
-// ---- leading
-
 void Center::on(Peer& peer, const wire::Finished& finished) {
-  if (!isMemberHere(peer)) return;
+  if (!isMember(peer)) return;
   const Work work = fromWire(finished.work());
-  require(work.grains.first >= 0 && work.grains.first < work.grains.last &&
-              work.grains.last <= setup_->grains && finished.losses_size() == work.grains.count(),
-          "work has a loss for each grain");
-  require(std::ranges::all_of(finished.losses(), canBeAdded), "a grain has no such number of samples");
   const bool mustBeThere =
       acceptanceOf(setup_->rule) == Acceptance::OnCommit && work.step == store_->version();
   require(!mustBeThere || store_->hasCome(work.step, work.grains), "these gradients have not come");
-  const std::vector<Decision> decisions = policy_->handle(cohort::Finished{peer.member, work});
-  const bool isDropped =
-      std::ranges::any_of(decisions, [](const Decision& d) { return std::holds_alternative<Drop>(d); });
-  if (!isDropped) addLosses(work, finished);
-  ++peer.finished;
-  peer.lastStep = work.step;
-  carryOut(decisions);
-}
-
-// When all grains of a step have a loss, its sum is told to everybody.
-void Center::addLosses(const Work& work, const wire::Finished& finished) {
-  auto& grains = losses_[work.step];
-  grains.resize(static_cast<std::size_t>(setup_->grains));
-  for (int i = 0; i < work.grains.count(); ++i)
-    grains[static_cast<std::size_t>(work.grains.first) + static_cast<std::size_t>(i)] =
-        cohort::fromWire(finished.losses(i));
-  const bool isAll = std::ranges::all_of(grains, [](const auto& loss) { return loss.has_value(); });
-  if (isAll) {
-    tellLosses(work.step);
-  }
-}
-
-void Center::tellLosses(Step step) {
-  const auto found = losses_.find(step);
-  if (found == losses_.end()) return;
-  const LossSum sum = treeSum(*tree_, 0, found->second);
-  losses_.erase(found);
-  for (auto& [id, peer] : peers_) peer.untold += sum;
-}
-
-void Center::carryOut(const std::vector<Decision>& decisions) {
-  for (const Decision& decision : decisions) {
-    std::visit([this](const auto& what) { on(what); }, decision);
-  }
-}
-
-bool Center::hasMembers() const {
-  return std::ranges::any_of(peers_, [](const auto& entry) { return entry.second.isMember; });
-}
-
-Center::Peer* Center::memberCalled(MemberId member) {
-  for (auto& [id, peer] : peers_) {
-    if (peer.isMember && peer.member == member) return &peer;
-  }
-  return nullptr;
-}
-
-wire::State Center::stateFor(Peer& peer) {
-  wire::State state;
-  state.set_is_chief(peer.member == chief_);
-  state.set_done(policy_->progress().done);
-  *state.mutable_loss() = toWire(std::exchange(peer.untold, {}));
-  state.set_members(static_cast<int>(
-      std::ranges::count_if(peers_, [](const auto& entry) { return entry.second.isMember; })));
-  state.set_dropped(dropped_);
-  return state;
-}
-
-void Center::on(const cohort::Assign& assign) {
-  Peer* peer = memberCalled(assign.member);
-  COHORT_CHECK(peer != nullptr, "work is given to members");
-  wire::Envelope message;
-  wire::Assign& words = *message.mutable_assign();
-  fill(*words.mutable_work(), assign.work);
-  words.set_version(assign.version);
-  fillCommit(words, lastCommit_);
-  *words.mutable_state() = stateFor(*peer);
-  peer->link->send(message);
-}
-
-void Center::on(const Commit& commit) {
-  tellLosses(commit.step);
-  if (acceptanceOf(setup_->rule) != Acceptance::OnCommit) return;
-  lastCommit_ = commit;
-  COHORT_CHECK(store_->commit(commit.step, commit.grains), "what is finished has come");
-  answerPulls();
-}
-
-void Center::on(const cohort::End&) {
-  hasEnded_ = true;
-  for (auto& [id, peer] : peers_) {
-    if (peer.isMember) sendEnd(peer);
-  }
-}
-
-void Center::sendOver(Peer& peer) {
-  wire::Envelope message;
-  message.mutable_over();
-  peer.link->send(message);
-}
-
-void Center::sendEnd(Peer& peer) {
-  wire::Envelope message;
-  wire::End& words = *message.mutable_end();
-  words.set_is_interrupted(isInterrupted_);
-  fillCommit(words, lastCommit_);
-  *words.mutable_state() = stateFor(peer);
-  peer.link->send(message);
+  leader_->finished(peer.member, finished);
 }
 
 void Center::tellStatus(const Peer& asker) const {
   wire::Envelope answer;
   wire::Status& status = *answer.mutable_status();
   status.set_is_open(isOpen_);
-  status.set_dropped(dropped_);
   status.set_duplicates(duplicates_);
   status.set_bytes_received(bytesReceived_);
   status.set_bytes_sent(bytesSent_);
@@ -546,15 +389,19 @@ void Center::tellStatus(const Peer& asker) const {
     status.set_floats(store_->slice().size());
     status.set_update_seconds(store_->updateSeconds());
     for (const std::int64_t count : store_->stalenessCounts()) status.add_staleness(count);
-    if (policy_) status.set_done(policy_->progress().done);
   }
-  for (const auto& [id, peer] : peers_) {
-    if (!peer.isMember) continue;
-    wire::Status::Member& member = *status.add_members();
-    member.set_name(peer.name);
-    member.set_finished(peer.finished);
-    member.set_step(peer.lastStep);
-    member.set_is_chief(peer.member == chief_);
+  if (leader_) {
+    status.set_done(leader_->progress().done);
+    status.set_dropped(leader_->dropped());
+    for (const auto& [id, peer] : peers_) {
+      const Leader::Member* known = leader_->find(peer.member);
+      if (known == nullptr) continue;
+      wire::Status::Member& member = *status.add_members();
+      member.set_name(peer.name);
+      member.set_finished(known->finished);
+      member.set_step(known->lastStep);
+      member.set_is_chief(peer.member == leader_->chief());
+    }
   }
   asker.link->send(answer);
 }
@@ -562,7 +409,7 @@ void Center::tellStatus(const Peer& asker) const {
 // ---- to the disk and back
 
 bool Center::hasSnapshot() const {
-  return isOpen_ && !hasEnded_ && acceptanceOf(setup_->rule) == Acceptance::AtOnce;
+  return isOpen_ && !(leader_ && leader_->hasEnded()) && acceptanceOf(setup_->rule) == Acceptance::AtOnce;
 }
 
 Snapshot Center::snapshot() {
@@ -574,12 +421,12 @@ Snapshot Center::snapshot() {
   head.set_version(store_->version());
   head.set_applied_below(store_->applied().below());
   for (const Step step : store_->applied().above()) head.add_applied_above(step);
-  if (policy_) {
-    const Progress progress = policy_->progress();
+  if (leader_) {
+    const Progress progress = leader_->progress();
     head.set_done(progress.done);
     head.set_next(progress.next);
     for (const Step step : progress.open) head.add_open(step);
-    head.set_dropped(dropped_);
+    head.set_dropped(leader_->dropped());
   }
   const auto add = [&](std::span<const float> values) {
     std::ranges::copy(values, snapshot.arenas.emplace_back(values.size()).data());
@@ -606,8 +453,8 @@ void Center::restore(Snapshot snapshot) {
   store_->restore(head.version(), std::move(applied));
   isOpen_ = true;
   if (!leads()) return;
-  dropped_ = head.dropped();
-  lead({.done = head.done(), .next = head.next(), .open = {head.open().begin(), head.open().end()}});
+  lead({.done = head.done(), .next = head.next(), .open = {head.open().begin(), head.open().end()}},
+       head.dropped());
 }
 
 }  // namespace cohort

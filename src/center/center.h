@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "center/coverage.h"
+#include "center/leader.h"
 #include "center/link.h"
 #include "center/setup.h"
 #include "center/shard_store.h"
@@ -39,8 +40,8 @@ class Center {
   void halt(bool isInterrupted);
 
   // The run is over, with its last duties.
-  bool isOver() const { return isOver_; }
-  bool hasMembers() const;
+  bool isOver() const { return leader_ ? leader_->isOver() : isOver_; }
+  bool hasMembers() const { return leader_ && leader_->hasMembers(); }
 
   // Whether there is something that a server can go on with alone after its death. Where all servers step together, it would be
   // older than what the others have: there, the run's checkpoint counts.
@@ -65,15 +66,11 @@ class Center {
     Link* link = nullptr;
     bool hasGreeted = false;
     bool isWelcome = false;
-    bool isMember = false;  // has entered
     std::uint64_t token = 0;
     std::string name;
     MemberId member = -1;
     std::map<std::pair<Step, int>, Assembly> assemblies;  // by step and node
     std::vector<WaitingPull> pulls;
-    LossSum untold;     // losses since the last word to it
-    Step finished = 0;  // works
-    Step lastStep = -1;
   };
   struct Loading {
     LinkId by = 0;
@@ -94,23 +91,13 @@ class Center {
   void tellStatus(const Peer& asker) const;
 
   void setUp(CenterSetup setup);
-  void lead(const Progress& from);
+  void lead(const Progress& from, std::int64_t dropped);
+  void say(MemberId member, const wire::Envelope& words);
   void welcome(LinkId id, Peer& peer);
   void welcomeWaiting();
   // Otherwise its words are of an earlier opening, and nobody needs them.
-  bool isMemberHere(const Peer& peer) const { return isOpen_ && leads() && peer.isMember; }
-  void leave(Peer& peer);
-  void addLosses(const Work& work, const wire::Finished& finished);
-  void tellLosses(Step step);
-  void carryOut(const std::vector<Decision>& decisions);
-  void on(const cohort::Assign& assign);
-  void on(const Commit& commit);
-  void on(const Drop&) { ++dropped_; }
-  void on(const cohort::End&);
-  void sendEnd(Peer& peer);
-  static void sendOver(Peer& peer);
-  wire::State stateFor(Peer& peer);
-  Peer* memberCalled(MemberId member);
+  bool isMember(const Peer& peer) const { return leader_ && leader_->find(peer.member) != nullptr; }
+  void leave(const Peer& peer);
   void answerPulls();
   void answer(Peer& peer, const WaitingPull& pull);
   std::span<float> arenaCalled(std::string_view name);
@@ -125,22 +112,16 @@ class Center {
   std::optional<Loading> loading_;
   bool isOpen_ = false;
 
-  // Of the leader.
+  // On the first server.
   std::optional<LinkId> opener_;
-  std::unique_ptr<CenterPolicy> policy_;
-  std::unique_ptr<GrainTree> tree_;
   MemberId nextMember_ = 0;
-  MemberId chief_ = -1;
-  std::map<Step, std::vector<std::optional<LossSum>>> losses_;  // of steps that several share, by grain
-  std::optional<Commit> lastCommit_;
-  std::int64_t dropped_ = 0;
+  std::optional<bool> halt_;      // asked for: whether as interrupted
+  std::optional<Leader> leader_;  // while the run is open
+
+  bool isOver_ = false;  // elsewhere
   std::int64_t duplicates_ = 0;
   std::uint64_t bytesReceived_ = 0;
   std::uint64_t bytesSent_ = 0;
-  bool isHalted_ = false;
-  bool isInterrupted_ = false;
-  bool hasEnded_ = false;
-  bool isOver_ = false;
 };
 
 }  // namespace cohort

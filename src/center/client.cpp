@@ -31,10 +31,6 @@ std::uint64_t newToken() {
   return std::uint64_t{random()} << 32 | random();
 }
 
-Work workOf(const wire::Work& work) {
-  return {work.step(), {work.first(), work.last()}};
-}
-
 CenterClient::RunState stateOf(const wire::State& state) {
   return {.isChief = state.is_chief(),
           .done = state.done(),
@@ -499,11 +495,11 @@ std::optional<CenterClient::Order> CenterClient::Impl::tryNext() {
     askToReopen();
     return std::nullopt;
   }
-  work_ = workOf(assign.work());
+  work_ = fromWire(assign.work());
   for (const auto& server : servers_) expectConfirmations(*server);
   Order order{.kind = Order::Kind::Compute, .work = *work_, .state = stateOf(assign.state())};
   if (!orders_.empty() && orders_.front().has_assign())
-    order.following = workOf(orders_.front().assign().work());
+    order.following = fromWire(orders_.front().assign().work());
   return order;
 }
 

@@ -2,11 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 #include <string_view>
 
 namespace cohort {
 
 inline constexpr std::uint32_t kProtocol = 1;
+// A worker said what makes no sense.
+class Nonsense : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+inline void require(bool makesSense, const char* otherwise) {
+  if (!makesSense) throw Nonsense(otherwise);
+}
+
 // The arena of a run that is no slot.
 inline constexpr std::string_view kWeights = "weights";
 

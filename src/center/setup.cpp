@@ -147,6 +147,10 @@ CenterSetup fromWire(const wire::Setup& message) {
   return setup;
 }
 
+Work fromWire(const wire::Work& message) {
+  return {message.step(), {message.first(), message.last()}};
+}
+
 wire::Loss toWire(const LossSum& loss) {
   wire::Loss message;
   message.set_loss(loss.loss);

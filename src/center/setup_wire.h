@@ -10,6 +10,8 @@ wire::Setup toWire(const CenterSetup& setup);
 // UsageError where it makes no sense: it may come from anybody.
 CenterSetup fromWire(const wire::Setup& message);
 
+Work fromWire(const wire::Work& message);
+
 wire::Loss toWire(const LossSum& loss);
 LossSum fromWire(const wire::Loss& message);
 
