@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::size_t floats = std::strtoull(argv[3], nullptr, 10);
-  const Step steps = std::atoll(argv[4]);
+  const Step steps = std::strtoll(argv[4], nullptr, 10);
   std::optional<Credentials> credentials;
   if (std::string(argv[2]) != "-") credentials = readCredentials(argv[2]);
   const std::shared_ptr<Connector> servers = connectorTo(std::vector<std::string>{argv[1]}, credentials);

@@ -220,7 +220,8 @@ struct RandomRun {
   void oneEvent() {
     const auto choice = random() % 20;
     if (clocks.empty() || (choice == 0 && clocks.size() < 6)) return join();
-    const MemberId member = std::next(clocks.begin(), random() % std::ssize(clocks))->first;
+    const MemberId member =
+        std::next(clocks.begin(), static_cast<std::ptrdiff_t>(random() % clocks.size()))->first;
     if (choice == 1) {
       clocks.erase(member);
       works.erase(member);

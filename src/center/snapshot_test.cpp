@@ -43,7 +43,7 @@ struct SnapshotFile : testing::Test {
   // What reading says of other bytes.
   std::string refusalOf(const std::string& contents) const {
     writeTestFile(path, contents);
-    const std::string sentence = errorOf<IoError>([&] { readSnapshot(path); });
+    std::string sentence = errorOf<IoError>([&] { readSnapshot(path); });
     EXPECT_MENTIONS(sentence, path.string());
     return sentence;
   }

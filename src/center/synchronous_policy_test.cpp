@@ -243,7 +243,8 @@ struct RandomRun {
       works[next];
       return take(policy->handle(Joined{next++}));
     }
-    const MemberId member = std::next(works.begin(), random() % std::ssize(works))->first;
+    const MemberId member =
+        std::next(works.begin(), static_cast<std::ptrdiff_t>(random() % works.size()))->first;
     if (choice == 2) {
       works.erase(member);
       return take(policy->handle(Left{member}));

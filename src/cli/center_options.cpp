@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include "base/error.h"
 
@@ -29,6 +30,13 @@ bool isPrivateAddress(const std::string& address) {
   if (address.starts_with("unix:")) return true;
   const std::string host = address.substr(0, address.rfind(':'));
   return host.starts_with("127.") || host == "localhost" || host == "[::1]";
+}
+
+void keepLargeBlocks() {
+  constexpr int kLarge = 1 << 30;
+  mallopt(M_MMAP_THRESHOLD, kLarge);
+  mallopt(M_TRIM_THRESHOLD, kLarge);
+  mallopt(M_TOP_PAD, 16 << 20);
 }
 
 std::vector<std::string> parseAddresses(const std::string& text, const std::string& flag) {

@@ -12,4 +12,7 @@ bool isPrivateAddress(const std::string& address);
 // "HOST:PORT,HOST:PORT" -> each; UsageError where one is none.
 std::vector<std::string> parseAddresses(const std::string& text, const std::string& flag);
 
+// Large messages come and go all the time: the process keeps memory that it has had.
+void keepLargeBlocks();
+
 }  // namespace cohort

@@ -45,6 +45,7 @@ int serveCommand(const ServeArguments& arguments) {
   }
   if (parseAddresses(arguments.listen, "--listen").size() > 1)
     throw UsageError("--listen takes one address: HOST:PORT (or unix:PATH)");
+  keepLargeBlocks();
   Console console(stdout, stderr, terminalOptions(Verbosity::Normal));
   const StopFlag& stop = stopOnSignals();
   // Its supervisor asks the first server when it was asked itself.

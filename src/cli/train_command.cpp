@@ -281,6 +281,7 @@ int trainAsJoined(const RunContext& context, const TrainArguments& arguments) {
   const char* number = std::getenv(kWorkerVariable);
   const auto worker = number == nullptr ? 0 : static_cast<int>(std::strtol(number, nullptr, 10));
   stopOnSignals();  // before gRPC makes threads
+  keepLargeBlocks();
   SupervisorLink link(fifo == nullptr ? "" : fifo);
   if (!link) return trainInCenter(context, arguments, link, worker);
   ignoreFurtherSignals();

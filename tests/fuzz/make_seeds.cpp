@@ -9,6 +9,7 @@
 #include "base/record_file.h"
 #include "base/test_directory.h"
 #include "center/credentials.h"
+#include "center/test_center.h"
 #include "data/cifar.h"
 #include "data/image_codec.h"
 #include "data/image_folder.h"
@@ -22,6 +23,7 @@
 #include "report/event_file.h"
 #include "report/metrics_file.h"
 #include "report/receipt_file.h"
+#include "tests/fuzz/center_frames.h"
 #include "train/layer_table.h"
 #include "train/safetensors.h"
 
@@ -271,6 +273,59 @@ void addCredentials(const Seeds& seeds) {
   seeds.add("credentials", "no-key", one.authority + one.certificate);
 }
 
+CenterFrame said(int link, const wire::Envelope& word, std::uint8_t payload = 0) {
+  return {static_cast<std::uint8_t>(link), payload, word.SerializeAsString()};
+}
+
+// A run from its opening on, with a second worker, by its rule; then the first ends it.
+std::vector<CenterFrame> conversation(const CenterSetup& setup, const std::vector<GrainRange>& parts) {
+  const auto all = static_cast<std::uint8_t>(kTinySize * sizeof(float));
+  const GrainTree tree(setup.grains);
+  std::vector<CenterFrame> frames = {said(2, words::hello({.token = 2})),
+                                     said(2, words::setup(setup)),
+                                     said(2, words::load(kWeights), 20),
+                                     said(2, words::load(kWeights, 5), 24),
+                                     said(2, words::load("momentum"), all),
+                                     said(2, words::loaded()),
+                                     said(2, words::enter()),
+                                     said(3, words::hello({.token = 3})),
+                                     said(3, words::enter()),
+                                     said(3, words::pull(0, 1, {"weights", "momentum"}))};
+  int link = 2;
+  for (const GrainRange& part : parts) {
+    for (const int node : tree.cover(part)) {
+      frames.push_back(said(link, words::push({.node = node}), 20));
+      frames.push_back(said(link, words::push({.node = node, .offset = 5}), 24));
+    }
+    frames.push_back(said(link, words::finished({0, part})));
+    frames.push_back(said(link, words::commit(0, parts)));
+    link = 5 - link;
+  }
+  for (const wire::Envelope& word :
+       {words::reopen(setup.opening), words::halt(), words::settled(), words::bye()})
+    frames.push_back(said(2, word));
+  frames.push_back({.place = 2 | 2 << 3});  // its link ends
+  frames.push_back({.place = 3 << 3});      // and somebody halts the server
+  return frames;
+}
+
+void addConversations(const Seeds& seeds) {
+  unsigned char start = 0;
+  for (const char* rule : {"async", "ssp", "bsp", "backup"}) {
+    CenterSetup setup = tinySetup(rule, 3);
+    setup.rule.members = 2;
+    const std::vector<CenterFrame> whole = conversation(setup, {{0, 3}});
+    const std::vector<CenterFrame> shared = conversation(setup, {{0, 1}, {1, 3}});
+    for (const unsigned char open : {0, 4, 8, 12}) {
+      const std::string first(1, static_cast<char>(start | open));
+      const std::string name = rule + std::to_string(open);
+      seeds.add("center", name, first + bytesOf(whole));
+      seeds.add("center", name + "-shared", first + bytesOf(shared));
+    }
+    ++start;
+  }
+}
+
 void makeSeeds(const fs::path& folder) {
   const Seeds seeds(folder);
   addIdx(seeds);
@@ -286,6 +341,7 @@ void makeSeeds(const fs::path& folder) {
   addStudies(seeds);
   addArchives(seeds);
   addCredentials(seeds);
+  addConversations(seeds);
 }
 
 }  // namespace
