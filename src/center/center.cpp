@@ -127,6 +127,14 @@ void Center::leave(Peer& peer) {
 }
 
 void Center::halt(bool isInterrupted) {
+  if (!leads()) {
+    wire::Envelope message;
+    message.mutable_halt()->set_is_interrupted(isInterrupted);
+    for (const auto& [id, peer] : peers_) {
+      if (peer.hasGreeted) peer.link->send(message);
+    }
+    return;
+  }
   if (!policy_ || std::exchange(isHalted_, true)) return;
   isInterrupted_ = isInterrupted;
   carryOut(policy_->handle(Halted{}));
@@ -158,7 +166,7 @@ void Center::handle(LinkId id, Peer& peer, const Message& message) {
     case What::kReopen:
       return on(head.reopen());
     case What::kHalt:
-      return isMemberHere(peer) ? halt(false) : void();
+      return isMemberHere(peer) ? halt(head.halt().is_interrupted()) : void();
     case What::kSettled:
       if (!isOpen_) return;
       require(!leads() || (peer.isMember && hasEnded_ && peer.member == chief_), "only the chief ends a run");
@@ -468,7 +476,9 @@ void Center::carryOut(const std::vector<Decision>& decisions) {
 }
 
 bool Center::hasMembers() const {
-  return std::ranges::any_of(peers_, [](const auto& entry) { return entry.second.isMember; });
+  return std::ranges::any_of(peers_, [this](const auto& entry) {
+    return leads() ? entry.second.isMember : entry.second.hasGreeted;
+  });
 }
 
 Center::Peer* Center::memberCalled(MemberId member) {
