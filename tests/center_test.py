@@ -187,11 +187,32 @@ class OwnPace(Center):
                 self.require_whole_records(400, 40, each_interval=False)
                 self.assertGreater(self.summary()["accuracy"], 0.7)  # 0.875 without a center
                 self.assertIn(f"with --sync {rule[0]} a batch is one worker's step", done.stdout)
+                center = self.summary()["center"]
+                self.assertEqual((center["rule"], center["dropped"]), (rule[0], 0))
+                self.assertEqual(sum(member["works"] for member in center["members"]), 400, "every step once")
+                for server in center["servers"]:
+                    self.assertEqual((server["updates"], sum(server["staleness"]), server["duplicates"]), (400, 400, 0))
 
     def test_one_in_reserve(self):
         self.train(*SMALL, "--train-steps", "200", "--log-every", "20", "--workers", "3", "--sync", "backup", "--backups", "1")
         self.require_whole_records(200, 20, each_interval=True)
         self.assertGreater(self.summary()["accuracy"], 0.7)
+        center = self.summary()["center"]
+        # Two of three count in each step.
+        self.assertEqual(sum(member["works"] for member in center["members"]) - center["dropped"], 2 * 200, center)
+
+
+class Status(Center):
+    def test_a_run_is_looked_at(self):
+        process = self.start(*OWN_PACE, "--workers", "2", "--servers", "2", "--sync", "async")
+        self.reach(process, lambda: self.newest() >= 200)
+        shown = self.run_program("status", self.job).stdout
+        self.assertRegex(shown, r"\Aasync: step \d+ of 6000, [12] members?, 0 gradients dropped\n")
+        self.assertEqual(shown.count(" (chief): "), 1, shown)
+        self.assertEqual(re.findall(r"^server (\d) at unix:\S+: (\d+) parameters,", shown, re.M),
+                         [("0", "39755"), ("1", "39755")])
+        self.finish(process)
+        self.assertIn("no center is running in", self.run_program("status", self.job, code=2).stderr)
 
 
 class Kills(Center):
@@ -409,14 +430,19 @@ class Joining(ByHand):
         self.assertEqual(self.summary()["weights_hash"], self.calm())
 
     def test_a_server_that_is_asked_to_stop(self):
-        server, address = self.serve()
-        worker = self.join(address, *LONG)
-        self.reach(worker, lambda: self.newest() >= 100)
-        server.send_signal(signal.SIGTERM)
-        output, _ = self.finish(server, code=75)
-        self.assertIn("asked to stop: the run ends after a checkpoint", output)
-        output, _ = self.finish(worker, code=75)
-        self.assertIn("stopped by a signal", output)
+        for asked in (1, 0):
+            servers = [self.serve(index=index, servers=2) for index in (0, 1)]
+            addresses = [address for _, address in servers]
+            worker = self.join(addresses, *LONG)
+            before = self.newest()
+            self.reach(worker, lambda: self.newest() >= before + 100)
+            servers[asked][0].send_signal(signal.SIGTERM)
+            output, _ = self.finish(servers[asked][0], code=75)
+            self.assertIn("asked to stop: the run ends after a checkpoint", output)
+            self.finish(servers[1 - asked][0])
+            output, _ = self.finish(worker, code=75)
+            self.assertIn("stopped by a signal", output)
+            self.assertEqual(self.summary()["step"], self.newest())
         server, address = self.serve()
         self.finish(self.join(address, *LONG))
         self.finish(server)

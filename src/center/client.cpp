@@ -67,6 +67,11 @@ class CenterClient::Impl {
   void finish(std::span<const LossSum> losses);
   std::optional<Step> fetch(const std::vector<ArenaToFill>& arenas);
   std::vector<std::string> takeNotices();
+  void halt(bool isInterrupted) {
+    wire::Envelope envelope;
+    envelope.mutable_halt()->set_is_interrupted(isInterrupted);
+    say(envelope);
+  }
   void say(const wire::Envelope& envelope) { servers_.front()->link->send(envelope); }
   void sayToAll(const wire::Envelope& envelope) {
     for (const auto& server : servers_) server->link->send(envelope);
@@ -168,6 +173,7 @@ class CenterClient::Impl {
   std::vector<Pushed> pushed_;  // of it
   bool isAbandoned_ = false;    // it is another's now
   std::uint64_t breaks_ = 0;    // how often that happened, with work or without
+  bool isHaltAsked_ = false;    // by a server that does not lead
   std::vector<std::string> notices_;
 };
 
@@ -198,6 +204,9 @@ void CenterClient::Impl::received(Server& server, const Message& message) {
     case What::kEnd:
     case What::kOver:
       orders_.push_back(head);
+      break;
+    case What::kHalt:
+      isHaltAsked_ = true;
       break;
     case What::kRefused:
       refusal_ = fmt::format("{} refuses this worker: {}", connector_->nameOf(server.index),
@@ -248,6 +257,7 @@ void CenterClient::Impl::wait(Condition&& condition) {
   for (;;) {
     requireWanted();
     if (hasEntered_) dealWithWelcomes();
+    if (hasEntered_ && std::exchange(isHaltAsked_, false)) halt(true);
     if (condition()) return;
     if (std::ranges::any_of(servers_, [](const auto& server) { return server->isLost; })) {
       recover(lock);
@@ -627,9 +637,7 @@ std::vector<std::string> CenterClient::takeNotices() {
   return impl_->takeNotices();
 }
 void CenterClient::halt() {
-  wire::Envelope envelope;
-  envelope.mutable_halt();
-  impl_->say(envelope);
+  impl_->halt(false);
 }
 void CenterClient::settle() {
   wire::Envelope envelope;

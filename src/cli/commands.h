@@ -73,6 +73,7 @@ struct VerifyArguments {
 };
 
 int trainCommand(const RunContext& context, const TrainArguments& arguments);
+int credentialsCommand(const std::string& file);
 int statusCommand(const StatusArguments& arguments);
 int serveCommand(const ServeArguments& arguments);
 int evaluateCommand(const RunContext& context, const EvaluateArguments& arguments);

@@ -51,7 +51,8 @@ std::string parseMessage(const CLI::App& app, const CLI::ParseError& error) {
   if (app.get_subcommands().empty()) {
     const std::vector<std::string> rest = app.remaining();
     return fmt::format(
-        "{} is train, serve, status, eval, describe, data, report, study, verify or bench (see cohort "
+        "{} is train, serve, credentials, status, eval, describe, data, report, study, verify or bench (see "
+        "cohort "
         "--help)",
         rest.empty() ? "the first word after cohort" : fmt::format("'{}' is no command: it", rest[0]));
   }
@@ -95,6 +96,7 @@ struct Parser {
   TrainArguments train;
   ServeArguments serve;
   StatusArguments status;
+  std::string credentialsFile;
   EvaluateArguments evaluate;
   SettingOptions describeOptions;
   DescribeArguments describe;
@@ -160,6 +162,11 @@ Parser::Parser(const RunContext& context) {
       ->type_name("T")
       ->capture_default_str();
   command->callback([this] { exitCode = serveCommand(serve); });
+
+  command =
+      app.add_subcommand("credentials", "Make the file that lets servers and workers into a run's center");
+  command->add_option("FILE", credentialsFile, "a new file")->type_name("")->required();
+  command->callback([this] { exitCode = credentialsCommand(credentialsFile); });
 
   command = app.add_subcommand("status", "How a running center is: members, steps, staleness, bytes");
   command->add_option("CENTER", status.center, "the run's folder, or HOST:PORT,... of its servers")

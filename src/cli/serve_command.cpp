@@ -38,6 +38,18 @@ std::optional<Credentials> credentialsOf(const ServeArguments& arguments, Consol
 
 }  // namespace
 
+int credentialsCommand(const std::string& file) {
+  if (std::filesystem::exists(file)) {
+    throw UsageError(
+        fmt::format("{} exists; whoever has a copy could no longer join. Give a new name", file));
+  }
+  writeCredentials(file, makeCredentials(std::filesystem::path(file).stem().string()));
+  Console console(stdout, stderr, {});
+  console.print(
+      fmt::format("{} is for all servers and workers of a run (--credentials); keep it secret", file));
+  return kSuccess;
+}
+
 int serveCommand(const ServeArguments& arguments) {
   if (arguments.index >= arguments.servers) {
     throw UsageError(fmt::format("--server-index {} of {} servers: they are numbered from 0 to {}",
@@ -48,9 +60,8 @@ int serveCommand(const ServeArguments& arguments) {
   keepLargeBlocks();
   Console console(stdout, stderr, terminalOptions(Verbosity::Normal));
   const StopFlag& stop = stopOnSignals();
-  // Its supervisor asks the first server when it was asked itself.
-  const bool isSupervised = std::getenv(kSupervisorVariable) != nullptr;
-  if (isSupervised) ignoreFurtherSignals();
+  // What was sent to all processes at once comes a second time from the supervisor.
+  if (std::getenv(kSupervisorVariable) != nullptr) ignoreFurtherSignals();
   const double snapshotSeconds = parseDuration(arguments.snapshotEvery, "--snapshot-every");
   const std::filesystem::path folder = arguments.jobDirectory;
   std::filesystem::create_directories(folder);
@@ -67,7 +78,7 @@ int serveCommand(const ServeArguments& arguments) {
   std::fflush(stdout);
   std::optional<Clock::time_point> asked;
   while (!server.isOver(kLook)) {
-    if (!stop || (isSupervised && arguments.index > 0)) continue;
+    if (!stop) continue;
     // Without a run there is nothing to keep.
     if (!server.halt()) return kResume;
     if (!asked) console.print("asked to stop: the run ends after a checkpoint");
