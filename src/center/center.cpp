@@ -73,11 +73,6 @@ void Center::leave(const Peer& peer) {
 }
 
 void Center::halt(bool isInterrupted) {
-<<<<<<< HEAD
-  if (halt_) return;
-  halt_ = isInterrupted;
-  if (leader_) leader_->halt(isInterrupted);
-=======
   if (!leads()) {
     wire::Envelope message;
     message.mutable_halt()->set_is_interrupted(isInterrupted);
@@ -86,10 +81,9 @@ void Center::halt(bool isInterrupted) {
     }
     return;
   }
-  if (!policy_ || std::exchange(isHalted_, true)) return;
-  isInterrupted_ = isInterrupted;
-  carryOut(policy_->handle(Halted{}));
->>>>>>> center-proc
+  if (halt_) return;
+  halt_ = isInterrupted;
+  if (leader_) leader_->halt(isInterrupted);
 }
 
 void Center::handle(LinkId id, Peer& peer, const Message& message) {
@@ -118,11 +112,7 @@ void Center::handle(LinkId id, Peer& peer, const Message& message) {
     case What::kReopen:
       return on(head.reopen());
     case What::kHalt:
-<<<<<<< HEAD
-      return isMember(peer) ? halt(false) : void();
-=======
-      return isMemberHere(peer) ? halt(head.halt().is_interrupted()) : void();
->>>>>>> center-proc
+      return isMember(peer) ? halt(head.halt().is_interrupted()) : void();
     case What::kSettled:
       if (!isOpen_) return;
       if (leader_) return leader_->settle(peer.member);
@@ -390,110 +380,12 @@ void Center::on(Peer& peer, const wire::Finished& finished) {
   const bool mustBeThere =
       acceptanceOf(setup_->rule) == Acceptance::OnCommit && work.step == store_->version();
   require(!mustBeThere || store_->hasCome(work.step, work.grains), "these gradients have not come");
-<<<<<<< HEAD
   leader_->finished(peer.member, finished);
-=======
-  const std::vector<Decision> decisions = policy_->handle(cohort::Finished{peer.member, work});
-  const bool isDropped =
-      std::ranges::any_of(decisions, [](const Decision& d) { return std::holds_alternative<Drop>(d); });
-  if (!isDropped) addLosses(work, finished);
-  ++peer.finished;
-  peer.lastStep = work.step;
-  carryOut(decisions);
-}
-
-// When all grains of a step have a loss, its sum is told to everybody.
-void Center::addLosses(const Work& work, const wire::Finished& finished) {
-  auto& grains = losses_[work.step];
-  grains.resize(static_cast<std::size_t>(setup_->grains));
-  for (int i = 0; i < work.grains.count(); ++i)
-    grains[static_cast<std::size_t>(work.grains.first) + static_cast<std::size_t>(i)] =
-        cohort::fromWire(finished.losses(i));
-  const bool isAll = std::ranges::all_of(grains, [](const auto& loss) { return loss.has_value(); });
-  if (isAll) {
-    tellLosses(work.step);
-  }
-}
-
-void Center::tellLosses(Step step) {
-  const auto found = losses_.find(step);
-  if (found == losses_.end()) return;
-  const LossSum sum = treeSum(*tree_, 0, found->second);
-  losses_.erase(found);
-  for (auto& [id, peer] : peers_) peer.untold += sum;
-}
-
-void Center::carryOut(const std::vector<Decision>& decisions) {
-  for (const Decision& decision : decisions) {
-    std::visit([this](const auto& what) { on(what); }, decision);
-  }
 }
 
 bool Center::hasMembers() const {
-  return std::ranges::any_of(peers_, [this](const auto& entry) {
-    return leads() ? entry.second.isMember : entry.second.hasGreeted;
-  });
-}
-
-Center::Peer* Center::memberCalled(MemberId member) {
-  for (auto& [id, peer] : peers_) {
-    if (peer.isMember && peer.member == member) return &peer;
-  }
-  return nullptr;
-}
-
-wire::State Center::stateFor(Peer& peer) {
-  wire::State state;
-  state.set_is_chief(peer.member == chief_);
-  state.set_done(policy_->progress().done);
-  *state.mutable_loss() = toWire(std::exchange(peer.untold, {}));
-  state.set_members(static_cast<int>(
-      std::ranges::count_if(peers_, [](const auto& entry) { return entry.second.isMember; })));
-  state.set_dropped(dropped_);
-  return state;
-}
-
-void Center::on(const cohort::Assign& assign) {
-  Peer* peer = memberCalled(assign.member);
-  COHORT_CHECK(peer != nullptr, "work is given to members");
-  wire::Envelope message;
-  wire::Assign& words = *message.mutable_assign();
-  fill(*words.mutable_work(), assign.work);
-  words.set_version(assign.version);
-  fillCommit(words, lastCommit_);
-  *words.mutable_state() = stateFor(*peer);
-  peer->link->send(message);
-}
-
-void Center::on(const Commit& commit) {
-  tellLosses(commit.step);
-  if (acceptanceOf(setup_->rule) != Acceptance::OnCommit) return;
-  lastCommit_ = commit;
-  COHORT_CHECK(store_->commit(commit.step, commit.grains), "what is finished has come");
-  answerPulls();
-}
-
-void Center::on(const cohort::End&) {
-  hasEnded_ = true;
-  for (auto& [id, peer] : peers_) {
-    if (peer.isMember) sendEnd(peer);
-  }
-}
-
-void Center::sendOver(Peer& peer) {
-  wire::Envelope message;
-  message.mutable_over();
-  peer.link->send(message);
-}
-
-void Center::sendEnd(Peer& peer) {
-  wire::Envelope message;
-  wire::End& words = *message.mutable_end();
-  words.set_is_interrupted(isInterrupted_);
-  fillCommit(words, lastCommit_);
-  *words.mutable_state() = stateFor(peer);
-  peer.link->send(message);
->>>>>>> center-proc
+  if (leads()) return leader_ && leader_->hasMembers();
+  return std::ranges::any_of(peers_, [](const auto& entry) { return entry.second.hasGreeted; });
 }
 
 void Center::tellStatus(const Peer& asker) const {

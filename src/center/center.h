@@ -41,7 +41,7 @@ class Center {
 
   // The run is over, with its last duties.
   bool isOver() const { return leader_ ? leader_->isOver() : isOver_; }
-  bool hasMembers() const { return leader_ && leader_->hasMembers(); }
+  bool hasMembers() const;
 
   // Whether there is something that a server can go on with alone after its death. Where all servers step together, it would be
   // older than what the others have: there, the run's checkpoint counts.
