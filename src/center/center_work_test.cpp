@@ -365,6 +365,16 @@ TEST_F(CenterEnd, IsSettledByTheChiefAlone) {
   EXPECT_EQ(center->kinds(5), (Kinds{What::kWelcome, What::kEnd, What::kOver}));
 }
 
+TEST_F(CenterEnd, IsNotSettledByOtherMembers) {
+  center->center.halt(false);
+  finishAll();
+  EXPECT_EQ(center->refusalOf(2, words::settled()), "only the chief ends a run");
+  EXPECT_FALSE(center->center.isOver());
+  center->take(3);
+  EXPECT_TRUE(center->say(1, words::settled()));
+  EXPECT_EQ(center->kinds(3), Kinds{What::kOver});
+}
+
 TEST_F(CenterEnd, IsNotSettledBeforeIt) {
   EXPECT_EQ(center->refusalOf(1, words::settled()), "only the chief ends a run");
   EXPECT_FALSE(center->center.isOver());
