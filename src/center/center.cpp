@@ -378,7 +378,7 @@ void Center::on(Peer& peer, const wire::Finished& finished) {
   if (!isMember(peer)) return;
   const Work work = fromWire(finished.work());
   const bool mustBeThere =
-      acceptanceOf(setup_->rule) == Acceptance::OnCommit && work.step == store_->version();
+      acceptanceOf(setup_->rule) != Acceptance::AtOnce && work.step == store_->version();
   require(!mustBeThere || store_->hasCome(work.step, work.grains), "these gradients have not come");
   leader_->finished(peer.member, finished);
 }

@@ -48,8 +48,12 @@ bool NodeSums::add(int node, FloatBuffer sum) {
 }
 
 bool NodeSums::covers(int node) const {
-  if (sums_.contains(node)) return true;
   const GrainTree::Node& n = tree_.node(node);
+  const bool isInOne = std::ranges::any_of(sums_, [&](const auto& sum) {
+    const GrainRange& there = tree_.node(sum.first).grains;
+    return there.first <= n.grains.first && n.grains.last <= there.last;
+  });
+  if (keepApart_ ? sums_.contains(node) : isInOne) return true;
   return n.left >= 0 && covers(n.left) && covers(n.right);
 }
 

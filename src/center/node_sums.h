@@ -22,7 +22,7 @@ class NodeSums {
 
   // False, and nothing is changed but that the buffer is freed, where some of the node's grains are there already.
   bool add(int node, FloatBuffer sum);
-  // Whether all grains of the node are there.
+  // Whether all grains of the node are there, alone or, where halves are added, in a larger sum.
   bool covers(int node) const;
   bool isComplete() const { return covers(kRoot); }
   // Forgets nodes that lie in none of these.
