@@ -283,8 +283,8 @@ void Center::say(MemberId member, const wire::Envelope& words) {
   }
 }
 
-void Center::on(Peer& peer, const wire::Enter&) {
-  if (!isOpen_) return;
+void Center::on(Peer& peer, const wire::Enter& enter) {
+  if (!isOpen_ || isOfAnother(enter.opening())) return;
   require(leads(), "a worker enters once, at the first server");
   leader_->enter(peer.member);
 }
@@ -292,7 +292,7 @@ void Center::on(Peer& peer, const wire::Enter&) {
 // ---- gradients and weights
 
 void Center::on(Peer& peer, const wire::Push& push, const Payload& payload) {
-  if (!isOpen_) return;
+  if (!isOpen_ || isOfAnother(push.opening())) return;
   require(push.step() >= 0 && push.node() >= 0 && push.node() < 2 * setup_->grains - 1 && push.basis() >= 0,
           "a gradient belongs to a node of a step");
   require(acceptanceOf(setup_->rule) == Acceptance::AtOnce || push.step() <= store_->version() + kMostAhead,
@@ -377,8 +377,7 @@ void Center::answer(Peer& peer, const WaitingPull& pull) {
 void Center::on(Peer& peer, const wire::Finished& finished) {
   if (!isMember(peer)) return;
   const Work work = fromWire(finished.work());
-  const bool mustBeThere =
-      acceptanceOf(setup_->rule) != Acceptance::AtOnce && work.step == store_->version();
+  const bool mustBeThere = acceptanceOf(setup_->rule) != Acceptance::AtOnce && work.step == store_->version();
   require(!mustBeThere || store_->hasCome(work.step, work.grains), "these gradients have not come");
   leader_->finished(peer.member, finished);
 }

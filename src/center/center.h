@@ -78,12 +78,14 @@ class Center {
   };
 
   bool leads() const { return place_.index == 0; }
+  // A word that was on its way when the run was opened again.
+  bool isOfAnother(std::uint64_t opening) const { return opening != 0 && opening != setup_->opening; }
   void handle(LinkId id, Peer& peer, const Message& message);
   void on(LinkId id, Peer& peer, const wire::Hello& hello);
   void on(LinkId id, Peer& peer, const wire::Setup& message);
   void on(LinkId id, Peer& peer, const wire::Load& load, const Payload& payload);
   void on(LinkId id, Peer& peer, const wire::Loaded&);
-  void on(Peer& peer, const wire::Enter&);
+  void on(Peer& peer, const wire::Enter& enter);
   void on(Peer& peer, const wire::Push& push, const Payload& payload);
   void on(Peer& peer, const wire::Pull& pull);
   void on(Peer& peer, const wire::Finished& finished);

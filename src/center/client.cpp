@@ -107,6 +107,7 @@ class CenterClient::Impl {
     bool isLost = true;
     std::string why;
     bool isGreeted = false;
+    std::uint64_t greetedIn = 0;  // which opening of the run was known then
     std::optional<wire::Welcome> welcome;
     bool isWelcomeNew = false;  // and not dealt with
     bool isOpened = false;
@@ -134,6 +135,7 @@ class CenterClient::Impl {
   void abandon();
   void goOnWith(Server& server);
   void askToReopen();
+  void sayEnter();
   bool mayTake(const wire::Envelope& order) const;
   std::optional<Order> tryNext();
   void requireWanted() const;
@@ -271,6 +273,7 @@ void CenterClient::Impl::greet(Server& server, std::unique_lock<std::mutex>& loc
   server.welcome.reset();
   server.isLost = server.isGreeted = server.isWelcomeNew = server.isOpened = false;
   server.unconfirmed = 0;
+  server.greetedIn = opening_;
   lock.unlock();
   server.link.reset();
   server.link = connector_->connect(server.index, server);
@@ -326,10 +329,11 @@ void CenterClient::Impl::dealWithWelcomes() {
     }
     abandon();
     if (server->welcome->is_open()) {
-      opening_ = server->welcome->opening();
-      wire::Envelope enter;
-      enter.mutable_enter();
-      say(enter);
+      if (server->welcome->opening() != opening_) {
+        opening_ = server->welcome->opening();
+        for (const auto& other : servers_) other->version = 0;  // what they had is no more
+      }
+      sayEnter();
     } else {
       *orders_.emplace_back().mutable_welcome() = *server->welcome;
     }
@@ -345,6 +349,12 @@ void CenterClient::Impl::askToReopen() {
 // One that was away is there again, with what it had, or without.
 void CenterClient::Impl::goOnWith(Server& server) {
   const wire::Welcome& welcome = *server.welcome;
+  // What it said before the run was opened again is no news: it is asked anew.
+  if (!welcome.is_open() && server.greetedIn != opening_) {
+    server.isLost = true;
+    server.why = "it has no run";
+    return;
+  }
   const Step lost = server.version - welcome.version();
   if (!welcome.is_open() || (acceptance_ != Acceptance::AtOnce && lost > 0)) {
     return askToReopen();
@@ -369,6 +379,7 @@ CenterClient::Welcome CenterClient::Impl::join() {
     return std::ranges::all_of(servers_, [](const auto& server) { return server->welcome.has_value(); });
   });
   const std::lock_guard lock(mutex_);
+  servers_.front()->isWelcomeNew = false;  // the others' are looked at when this worker has entered
   const wire::Welcome& welcome = *servers_.front()->welcome;
   opening_ = welcome.opening();
   return {.member = welcome.member(),
@@ -405,6 +416,7 @@ void CenterClient::Impl::open(const CenterSetup& setup, const std::vector<Arena>
   });
   requireWanted();
   for (const auto& server : servers_) {
+    if (server->index > 0) server->isWelcomeNew = false;
     if (server->isLost) {
       throw PeerError(fmt::format("{} was lost while the run was opened: {}",
                                   connector_->nameOf(server->index), server->why));
@@ -421,9 +433,12 @@ void CenterClient::Impl::enter(const CenterSetup& setup, std::span<float> weight
   acceptance_ = acceptanceOf(setup.rule);
   tree_.emplace(setup.grains);
   hasEntered_ = true;
-  for (const auto& server : servers_) server->isWelcomeNew = false;
+  sayEnter();
+}
+
+void CenterClient::Impl::sayEnter() {
   wire::Envelope enter;
-  enter.mutable_enter();
+  enter.mutable_enter()->set_opening(opening_);
   say(enter);
 }
 
@@ -542,6 +557,7 @@ void CenterClient::Impl::send(Server& server, const Pushed& pushed) {
     push.set_node(pushed.node);
     push.set_basis(server.version);
     push.set_offset(at);
+    push.set_opening(opening_);
     const std::size_t count = std::min(kFrameFloats, end - at);
     server.link->send(envelope, pushed.sums.subspan(at, count));
     sent_ += count * sizeof(float);
