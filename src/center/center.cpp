@@ -184,7 +184,7 @@ void Center::welcomeWaiting() {
 // The chief opens it again, where there is one: it has the checkpoints.
 void Center::on(const wire::Reopen& reopen) {
   require(leads(), "only the first server opens a run again");
-  if (!isOpen_ || leader_->hasEnded() || setup_->opening != reopen.opening()) return;
+  if (!isOpen_ || leader_->isOver() || setup_->opening != reopen.opening()) return;
   const MemberId chief = leader_->chief();
   isOpen_ = false;
   leader_.reset();

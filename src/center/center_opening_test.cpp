@@ -340,16 +340,30 @@ TEST_F(Reopened, IsStillHalted) {
   EXPECT_TRUE(center.center.isOver());
 }
 
-TEST_F(Reopened, IsTooLateAfterTheEnd) {
-  center.center.halt(false);
-  center.say(1, words::finished({0, {0, 2}}));
-  center.say(1, words::finished({1, {0, 2}}));
-  for (const LinkId id : {2, 3}) center.close(id);
-  for (const Step step : {2, 3, 4, 5}) center.say(1, words::finished({step, {0, 2}}));
-  EXPECT_EQ(center.kinds(1).back(), What::kEnd);
+struct ReopenedAtTheEnd : Reopened {
+  void SetUp() override {
+    center.center.halt(false);
+    center.say(1, words::finished({0, {0, 2}}));
+    center.say(1, words::finished({1, {0, 2}}));
+    for (const LinkId id : {2, 3}) center.close(id);
+    for (const Step step : {2, 3, 4, 5}) center.say(1, words::finished({step, {0, 2}}));
+    ASSERT_EQ(center.kinds(1).back(), What::kEnd);
+  }
+};
+
+// The chief's last duties need what the other server has lost.
+TEST_F(ReopenedAtTheEnd, IsTheChiefsWhileItIsNotOver) {
+  EXPECT_TRUE(center.say(1, words::reopen(77)));
+  EXPECT_EQ(center.kinds(1), Kinds{What::kWelcome});
+  EXPECT_TRUE(center.say(1, words::settled()));  // was on its way
+  EXPECT_FALSE(center.center.isOver());
+}
+
+TEST_F(ReopenedAtTheEnd, IsTooLateWhenItIsOver) {
+  EXPECT_TRUE(center.say(1, words::settled()));
+  EXPECT_EQ(center.kinds(1), Kinds{What::kOver});
   EXPECT_TRUE(center.say(1, words::reopen(77)));
   EXPECT_EQ(center.kinds(1), Kinds{});
-  EXPECT_TRUE(center.say(1, words::settled()));
   EXPECT_TRUE(center.center.isOver());
 }
 

@@ -389,6 +389,12 @@ CenterClient::Welcome CenterClient::Impl::join() {
 }
 
 void CenterClient::Impl::open(const CenterSetup& setup, const std::vector<Arena>& state) {
+  // Where the run is opened again because one of them was away, it may still be.
+  const std::uint64_t breaks = breaks_;
+  wait([&] { return std::ranges::none_of(servers_, [](const auto& server) { return server->isLost; }); });
+  if (breaks_ != breaks) {
+    throw PeerError(fmt::format("{} was lost while the run was opened", connector_->nameOf(0)));
+  }
   arenaSize_ = state.front().values.size();
   wire::Envelope envelope;
   *envelope.mutable_setup() = toWire(setup);
