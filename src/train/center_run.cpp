@@ -379,7 +379,11 @@ void CenterRun::end(const Order& order) {
   if (!summary_.interrupted) evaluate();
   recorder_->flush();
   constexpr double kPatience = 10;  // seconds
-  summary_.center = fetchStatus(*place_.servers, kPatience);
+  try {
+    summary_.center = fetchStatus(*place_.servers, kPatience);
+  } catch (const PeerError& error) {  // no reason to lose all else
+    observer_.warned(error.what());
+  }
   const RunSummary summary = summarize();
   job_.writeLayers(toJson(model_->layers()));
   job_.writeSummary(toJson(summary));
