@@ -31,6 +31,7 @@ constexpr int kUsage = 2;
 constexpr int kIo = 3;
 constexpr int kResume = 75;
 constexpr double kFarewellSeconds = 30;
+constexpr double kLastWordSeconds = 3;  // where no server is left to tell a worker that the run is over
 
 std::string deathText(int code) {
   if (code > 128) return fmt::format("was ended by signal {} ({})", code - 128, strsignal(code - 128));
@@ -82,6 +83,15 @@ class CenterSupervisor {
   [[noreturn]] void fail(const WorkerMessage& failure) const;
   void makeChaos();
   void endStalled();
+  // Then the run is over for all.
+  bool isAnyDone() const {
+    return std::ranges::any_of(workers_,
+                               [](const Child& worker) { return worker.code && isGood(*worker.code); });
+  }
+  bool areServersGone() const {
+    return std::ranges::all_of(servers_,
+                               [](const Child& server) { return server.process->exitCode().has_value(); });
+  }
   bool isRunning() const {
     return std::ranges::any_of(workers_, [](const Child& worker) { return !worker.code; });
   }
@@ -212,7 +222,7 @@ void CenterSupervisor::lookAtWorkers() {
     const std::optional<int> code = worker.process->exitCode();
     if (!code) continue;
     worker.code = code;
-    if (!isGood(*code)) {
+    if (!isGood(*code) && !isAnyDone()) {
       watch_.listen(std::chrono::milliseconds(0));  // its last words
       workerDied(i, *code);
     }
@@ -280,13 +290,11 @@ int CenterSupervisor::run() {
     makeChaos();
     endStalled();
     lookAtWorkers();
-    const bool anyDone = std::ranges::any_of(
-        workers_, [](const Child& worker) { return worker.code && isGood(*worker.code); });
-    if (!anyDone) {
+    if (!isAnyDone()) {
       lookAtServers();
     } else if (!farewell) {
       farewell = Clock::now();
-    } else if (secondsSince(*farewell) > kFarewellSeconds) {
+    } else if (secondsSince(*farewell) > (areServersGone() ? kLastWordSeconds : kFarewellSeconds)) {
       break;
     }
   }
