@@ -353,6 +353,29 @@ class Kills(Center):
                 self.assertGreater(self.summary()["accuracy"], 0.7)
                 self.assertFalse((self.job / "snapshots").exists())
 
+    def test_deaths_while_the_chief_does_its_last_duties(self):
+        """Which take a while here: an evaluation of many samples, after the last checkpoint."""
+        run = [*SMALL, "--test-samples", "200000", "--train-steps", "300", "--checkpoint-every", "50", "--workers", "2",
+               "--servers", "2"]
+        expected = None
+        for rule in ("bsp", "async"):
+            for victims in (["chief"], [0], [1], ["chief", 1]):
+                with self.subTest(rule=rule, victims=victims):
+                    shutil.rmtree(self.job, ignore_errors=True)
+                    process = self.start(*run, "--sync", rule)
+                    self.reach(process, lambda: self.newest() == 300)
+                    servers, workers = self.servers(), self.workers()
+                    for victim in victims:
+                        os.kill(workers[self.chief()] if victim == "chief" else servers[victim], signal.SIGKILL)
+                    start = time.monotonic()
+                    self.finish(process)
+                    self.assertLess(time.monotonic() - start, 25, "nobody waits for those who cannot come any more")
+                    summary = self.summary()
+                    self.assertEqual((summary["step"], summary["interrupted"]), (300, False))
+                    if rule == "bsp":
+                        expected = expected or summary["weights_hash"]
+                        self.assertEqual(summary["weights_hash"], expected)
+
     def test_a_killed_supervisor_leaves_nothing_behind(self):
         process = self.start(*LONG, "--workers", "2", "--servers", "2")
         self.reach(process, lambda: self.newest() >= 100)
