@@ -15,7 +15,6 @@ namespace {
 constexpr std::size_t kMostPeers = 10'000;
 constexpr int kMostArenas = 8;               // in one answer
 constexpr std::size_t kMostAssemblies = 64;  // gradients on their way from one worker
-constexpr Step kMostAhead = 64;              // steps whose gradients wait for earlier ones
 
 // The stretch that a payload at an offset of the arena fills.
 ArenaRange rangeOf(std::uint64_t offset, const Payload& payload, const ArenaRange& slice) {
@@ -35,19 +34,18 @@ void Center::opened(LinkId id, Link& link) {
 bool Center::received(LinkId id, const Message& message) {
   const auto found = peers_.find(id);
   if (found == peers_.end()) return false;
-  std::string sentence;
+  wire::Envelope answer;
+  wire::Refused& refused = *answer.mutable_refused();
   try {
     handle(id, found->second, message);
     return true;
-  } catch (const Nonsense& nonsense) {
-    sentence = nonsense.what();
   } catch (const UsageError& error) {
-    sentence = error.what();
-  } catch (const IoError& error) {
-    sentence = error.what();
+    refused.set_sentence(error.what());
+    refused.set_is_final(true);
+  } catch (const std::exception& error) {
+    // Also an honest worker's word may have been overtaken by what others did.
+    refused.set_sentence(error.what());
   }
-  wire::Envelope answer;
-  answer.mutable_refused()->set_sentence(sentence);
   found->second.link->send(answer);
   closed(id);
   return false;
@@ -60,12 +58,16 @@ void Center::closed(LinkId id) {
   peers_.erase(found);
   for (auto& [key, assembly] : peer.assemblies) store_->freeBuffer(std::move(assembly.floats));
   if (opener_ == id) {
-    opener_.reset();
-    loading_.reset();
-    if (!isOpen_) store_.reset();
+    loseOpener();
     welcomeWaiting();
   }
   leave(peer);
+}
+
+void Center::loseOpener() {
+  opener_.reset();
+  loading_.reset();
+  if (!isOpen_) store_.reset();
 }
 
 void Center::leave(const Peer& peer) {
@@ -110,14 +112,11 @@ void Center::handle(LinkId id, Peer& peer, const Message& message) {
     case What::kFinished:
       return on(peer, head.finished());
     case What::kReopen:
-      return on(head.reopen());
+      return on(peer, head.reopen());
     case What::kHalt:
       return isMember(peer) ? halt(head.halt().is_interrupted()) : void();
     case What::kSettled:
-      if (!isOpen_) return;
-      if (leader_) return leader_->settle(peer.member);
-      isOver_ = true;
-      return;
+      return on(peer, head.settled());
     case What::kBye:
       return leave(peer);
     default:
@@ -148,6 +147,8 @@ void Center::on(LinkId id, Peer& peer, const wire::Hello& hello) {
   peer.token = hello.token();
   peer.name = hello.name().substr(0, 200);
   peer.member = nextMember_++;
+  countLost(hello);
+  if (isBehind(hello)) reopen(peer.member);
   if (isOpen_ || !leads()) return welcome(id, peer);
   wire::Envelope patience;
   patience.mutable_patience();
@@ -155,18 +156,32 @@ void Center::on(LinkId id, Peer& peer, const wire::Hello& hello) {
   welcomeWaiting();
 }
 
-void Center::welcome(LinkId id, Peer& peer) {
-  peer.isWelcome = true;
-  wire::Envelope answer;
-  wire::Welcome& words = *answer.mutable_welcome();
+void Center::countLost(const wire::Hello& hello) {
+  if (!restored_ || hello.life() == place_.life || hello.opening() != setup_->opening) return;
+  lost_ = std::max(lost_, hello.version() - *restored_);
+}
+
+bool Center::isBehind(const wire::Hello& hello) const {
+  return leader_ && !leader_->isOver() && hello.opening() != 0 && hello.opening() != setup_->opening &&
+         hello.checkpoint() > leader_->progress().done;
+}
+
+void Center::fillWelcome(wire::Welcome& words, const Peer& peer) const {
   words.set_member(peer.member);
   words.set_is_open(isOpen_);
+  words.set_life(place_.life);
   if (isOpen_) {
     words.set_config(setup_->config);
     words.set_opening(setup_->opening);
     words.set_version(store_->version());
     if (leader_) words.set_done(leader_->progress().done);
   }
+}
+
+void Center::welcome(LinkId id, Peer& peer) {
+  peer.isWelcome = true;
+  wire::Envelope answer;
+  fillWelcome(*answer.mutable_welcome(), peer);
   if (!isOpen_ && leads()) opener_ = id;
   peer.link->send(answer);
 }
@@ -182,22 +197,32 @@ void Center::welcomeWaiting() {
 }
 
 // The chief opens it again, where there is one: it has the checkpoints.
-void Center::on(const wire::Reopen& reopen) {
+void Center::on(const Peer& peer, const wire::Reopen& words) {
   require(leads(), "only the first server opens a run again");
-  if (!isOpen_ || leader_->isOver() || setup_->opening != reopen.opening()) return;
-  const MemberId chief = leader_->chief();
+  if (!isMember(peer) || leader_->isOver() || setup_->opening != words.opening()) return;
+  reopen(leader_->chief());
+  welcomeWaiting();
+}
+
+void Center::reopen(MemberId opener) {
   isOpen_ = false;
   leader_.reset();
   store_.reset();
+  restored_.reset();
   for (auto& [id, peer] : peers_) {
     peer.isWelcome = false;
     peer.assemblies.clear();
     peer.pulls.clear();
   }
   for (auto& [id, peer] : peers_) {
-    if (peer.hasGreeted && peer.member == chief) welcome(id, peer);
+    if (peer.hasGreeted && peer.member == opener) welcome(id, peer);
   }
-  welcomeWaiting();
+}
+
+void Center::on(const Peer& peer, const wire::Settled& settled) {
+  if (!isOpen_ || isOfAnother(settled.opening())) return;
+  if (leader_) return leader_->settle(peer.member);
+  isOver_ = true;
 }
 
 void Center::on(LinkId id, Peer&, const wire::Setup& message) {
@@ -225,7 +250,9 @@ void Center::setUp(CenterSetup setup) {
   for (auto& [other, peer] : peers_) {
     peer.assemblies.clear();
     peer.pulls.clear();
+    peer.isCorrected = false;
   }
+  restored_.reset();
   layout_ = std::move(layout);
   store_ = std::move(store);
   setup_ = std::move(setup);
@@ -291,12 +318,24 @@ void Center::on(Peer& peer, const wire::Enter& enter) {
 
 // ---- gradients and weights
 
+// A worker that takes a server for being in another opening than it is: it is told, once. Who is right, the first server knows;
+// that one welcomes everybody again where it is its own that has changed.
+bool Center::isMisled(Peer& peer, std::uint64_t opening) {
+  if (isOpen_ && !isOfAnother(opening)) return false;
+  if (leads() || std::exchange(peer.isCorrected, true)) return true;
+  wire::Envelope answer;
+  fillWelcome(*answer.mutable_welcome(), peer);
+  peer.link->send(answer);
+  return true;
+}
+
 void Center::on(Peer& peer, const wire::Push& push, const Payload& payload) {
-  if (!isOpen_ || isOfAnother(push.opening())) return;
+  if (isMisled(peer, push.opening()) || (leads() && !isMember(peer))) return;
   require(push.step() >= 0 && push.node() >= 0 && push.node() < 2 * setup_->grains - 1 && push.basis() >= 0,
           "a gradient belongs to a node of a step");
-  require(acceptanceOf(setup_->rule) == Acceptance::AtOnce || push.step() <= store_->version() + kMostAhead,
-          "a gradient comes too early");
+  const bool isWhole = push.node() == 0;
+  require(acceptanceOf(setup_->rule) == Acceptance::AtOnce ? isWhole : push.step() <= store_->version(),
+          "a gradient is a whole batch's where it counts alone, and of no step to come where not");
   const ArenaRange slice = store_->slice();
   const ArenaRange range = rangeOf(push.offset(), payload, slice);
   const std::pair key{push.step(), push.node()};
@@ -314,7 +353,7 @@ void Center::on(Peer& peer, const wire::Push& push, const Payload& payload) {
   FloatBuffer gradient = std::move(assembly.floats);
   const ShardStore::Origin origin{.step = push.step(), .node = push.node(), .basis = assembly.basis};
   peer.assemblies.erase(found);
-  if (store_->push(origin, std::move(gradient)) == ShardStore::Fate::Duplicate) ++duplicates_;
+  if (!store_->push(origin, std::move(gradient))) ++duplicates_;
   wire::Envelope answer;
   answer.mutable_received()->set_step(push.step());
   answer.mutable_received()->set_node(push.node());
@@ -323,7 +362,7 @@ void Center::on(Peer& peer, const wire::Push& push, const Payload& payload) {
 }
 
 void Center::on(Peer& peer, const wire::Pull& pull) {
-  if (!isOpen_) return;
+  if (isMisled(peer, pull.opening())) return;
   // The first server has committed before it told anybody.
   if (!leads() && pull.has_commit_step() && store_->version() == pull.commit_step()) {
     require(acceptanceOf(setup_->rule) == Acceptance::OnCommit, "nobody commits under this rule");
@@ -375,98 +414,15 @@ void Center::answer(Peer& peer, const WaitingPull& pull) {
 }
 
 void Center::on(Peer& peer, const wire::Finished& finished) {
-  if (!isMember(peer)) return;
+  if (!isMember(peer) || isOfAnother(finished.opening())) return;
   const Work work = fromWire(finished.work());
-  const bool mustBeThere = acceptanceOf(setup_->rule) != Acceptance::AtOnce && work.step == store_->version();
-  require(!mustBeThere || store_->hasCome(work.step, work.grains), "these gradients have not come");
+  require(store_->hasCome(work.step, work.grains), "these gradients have not come");
   leader_->finished(peer.member, finished);
 }
 
 bool Center::hasMembers() const {
   if (leads()) return leader_ && leader_->hasMembers();
   return std::ranges::any_of(peers_, [](const auto& entry) { return entry.second.hasGreeted; });
-}
-
-void Center::tellStatus(const Peer& asker) const {
-  wire::Envelope answer;
-  wire::Status& status = *answer.mutable_status();
-  status.set_is_open(isOpen_);
-  status.set_duplicates(duplicates_);
-  status.set_bytes_received(bytesReceived_);
-  status.set_bytes_sent(bytesSent_);
-  if (isOpen_) {
-    status.set_rule(setup_->rule.name);
-    status.set_target(setup_->target);
-    status.set_version(store_->version());
-    status.set_floats(store_->slice().size());
-    status.set_update_seconds(store_->updateSeconds());
-    for (const std::int64_t count : store_->stalenessCounts()) status.add_staleness(count);
-  }
-  if (leader_) {
-    status.set_done(leader_->progress().done);
-    status.set_dropped(leader_->dropped());
-    for (const auto& [id, peer] : peers_) {
-      const Leader::Member* known = leader_->find(peer.member);
-      if (known == nullptr) continue;
-      wire::Status::Member& member = *status.add_members();
-      member.set_name(peer.name);
-      member.set_finished(known->finished);
-      member.set_step(known->lastStep);
-      member.set_is_chief(peer.member == leader_->chief());
-    }
-  }
-  asker.link->send(answer);
-}
-
-// ---- to the disk and back
-
-bool Center::hasSnapshot() const {
-  return isOpen_ && !(leader_ && leader_->hasEnded()) && acceptanceOf(setup_->rule) == Acceptance::AtOnce;
-}
-
-Snapshot Center::snapshot() {
-  Snapshot snapshot;
-  wire::Snapshot& head = snapshot.head;
-  *head.mutable_setup() = toWire(*setup_);
-  head.set_server(static_cast<std::uint32_t>(place_.index));
-  head.set_servers(static_cast<std::uint32_t>(place_.count));
-  head.set_version(store_->version());
-  head.set_applied_below(store_->applied().below());
-  for (const Step step : store_->applied().above()) head.add_applied_above(step);
-  if (leader_) {
-    const Progress progress = leader_->progress();
-    head.set_done(progress.done);
-    head.set_next(progress.next);
-    for (const Step step : progress.open) head.add_open(step);
-    head.set_dropped(leader_->dropped());
-  }
-  const auto add = [&](std::span<const float> values) {
-    std::ranges::copy(values, snapshot.arenas.emplace_back(values.size()).data());
-  };
-  add(store_->weights());
-  for (const Shard::Slot& slot : store_->slots()) add(slot.values);
-  return snapshot;
-}
-
-void Center::restore(Snapshot snapshot) {
-  const wire::Snapshot& head = snapshot.head;
-  if (head.server() != static_cast<std::uint32_t>(place_.index) ||
-      head.servers() != static_cast<std::uint32_t>(place_.count)) {
-    throw UsageError(fmt::format("the snapshot is of server {} of {}, and this is server {} of {}",
-                                 head.server(), head.servers(), place_.index, place_.count));
-  }
-  setUp(cohort::fromWire(head.setup()));
-  StepSet applied(head.applied_below());
-  for (const Step step : head.applied_above()) applied.insert(step);
-  std::ranges::copy(snapshot.arenas.front().span(), store_->weights().begin());
-  std::size_t next = 1;
-  for (const Shard::Slot& slot : store_->slots())
-    std::ranges::copy(snapshot.arenas[next++].span(), slot.values.begin());
-  store_->restore(head.version(), std::move(applied));
-  isOpen_ = true;
-  if (!leads()) return;
-  lead({.done = head.done(), .next = head.next(), .open = {head.open().begin(), head.open().end()}},
-       head.dropped());
 }
 
 }  // namespace cohort

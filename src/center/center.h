@@ -28,6 +28,7 @@ class Center {
   struct Place {
     int index = 0;
     int count = 1;
+    std::uint64_t life = 1;  // which process it is: a random number
   };
   explicit Center(const Place& place) : place_(place) {}
 
@@ -42,6 +43,9 @@ class Center {
   // The run is over, with its last duties.
   bool isOver() const { return leader_ ? leader_->isOver() : isOver_; }
   bool hasMembers() const;
+
+  // Which opening of a run it is in; 0 before the first.
+  std::uint64_t opening() const { return setup_ ? setup_->opening : 0; }
 
   // Whether there is something that a server can go on with alone after its death. Where all servers step together, it would be
   // older than what the others have: there, the run's checkpoint counts.
@@ -69,6 +73,7 @@ class Center {
     std::uint64_t token = 0;
     std::string name;
     MemberId member = -1;
+    bool isCorrected = false;  // told that this server is in another opening
     std::map<std::pair<Step, int>, Assembly> assemblies;  // by step and node
     std::vector<WaitingPull> pulls;
   };
@@ -89,14 +94,22 @@ class Center {
   void on(Peer& peer, const wire::Push& push, const Payload& payload);
   void on(Peer& peer, const wire::Pull& pull);
   void on(Peer& peer, const wire::Finished& finished);
-  void on(const wire::Reopen& reopen);
+  void on(const Peer& peer, const wire::Reopen& reopen);
+  void on(const Peer& peer, const wire::Settled& settled);
   void tellStatus(const Peer& asker) const;
 
   void setUp(CenterSetup setup);
   void lead(const Progress& from, std::int64_t dropped);
   void say(MemberId member, const wire::Envelope& words);
   void welcome(LinkId id, Peer& peer);
+  void fillWelcome(wire::Welcome& words, const Peer& peer) const;
   void welcomeWaiting();
+  // Where one comes with what it was told in an earlier opening: the newest checkpoint counts, whoever was first.
+  bool isBehind(const wire::Hello& hello) const;
+  void reopen(MemberId opener);
+  void loseOpener();
+  void countLost(const wire::Hello& hello);
+  bool isMisled(Peer& peer, std::uint64_t opening);
   // Otherwise its words are of an earlier opening, and nobody needs them.
   bool isMember(const Peer& peer) const { return leader_ && leader_->find(peer.member) != nullptr; }
   void leave(const Peer& peer);
@@ -121,6 +134,9 @@ class Center {
   std::optional<Leader> leader_;  // while the run is open
 
   bool isOver_ = false;  // elsewhere
+  std::optional<Step> restored_;  // the version that its snapshot had
+  std::int64_t lost_ = 0;         // updates that no snapshot had, in this life
+  std::int64_t lostBefore_ = 0;
   std::int64_t duplicates_ = 0;
   std::uint64_t bytesReceived_ = 0;
   std::uint64_t bytesSent_ = 0;

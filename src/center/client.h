@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,11 +28,21 @@ std::shared_ptr<Connector> connectorTo(const std::vector<std::string>& addresses
 // Servers of this process, in their order; they outlive it.
 std::shared_ptr<Connector> connectorTo(const std::vector<CenterServer*>& servers);
 
+// This worker was asked to go while it waited for others.
+class LeaveWanted : public std::exception {
+ public:
+  const char* what() const noexcept override { return "this worker was asked to leave"; }
+};
+
 class CenterClient {
  public:
   struct Options {
     double recoveryWait = 60;  // seconds that a server may be away
     std::string name = {};     // for people
+    // Whether it shall go: looked at now and then while it waits for others, which then ends in LeaveWanted.
+    std::function<bool()> isLeaving = [] { return false; };
+    // The newest step that this worker could open the run again with; 0: none.
+    std::function<Step()> newestCheckpoint = [] { return Step{0}; };
   };
   CenterClient(std::shared_ptr<Connector> servers, const Options& options);
   ~CenterClient();
@@ -44,7 +56,7 @@ class CenterClient {
     Step done = 0;  // steps of a run that is open
   };
   // Waits until the run is open, or this worker is to open it. UsageError where a server does not want it, PeerError where one
-  // does not answer.
+  // does not answer. Again where open() was too late.
   Welcome join();
 
   struct Arena {
@@ -55,8 +67,8 @@ class CenterClient {
     std::string name;
     std::span<float> values;
   };
-  // Brings a run into being: the weights and all slots.
-  void open(const CenterSetup& setup, const std::vector<Arena>& state);
+  // Brings a run into being: the weights and all slots. False where that is another's business meanwhile.
+  bool open(const CenterSetup& setup, const std::vector<Arena>& state);
 
   // Ready to compute, with these weights from now on: next() fills them.
   void enter(const CenterSetup& setup, std::span<float> weights);
@@ -66,8 +78,6 @@ class CenterClient {
     bool isChief = false;
     Step done = 0;  // steps
     LossSum loss;   // of the steps since the last order
-    int members = 0;
-    std::int64_t dropped = 0;
   };
   struct Order {
     enum class Kind {
@@ -86,27 +96,22 @@ class CenterClient {
   Order next();
 
   // The sums of a tree node of the present work over these floats; `sums` is an arena, and stays as it is until the next order.
-  void push(int node, const ArenaRange& range, std::span<const float> sums);
+  // `keep` is what holds its memory.
+  void push(int node, const ArenaRange& range, std::span<const float> sums,
+            const std::shared_ptr<const void>& keep);
   // All was pushed; with a loss for each grain.
   void finish(std::span<const LossSum> losses);
 
   // Weights and slots as they are now: each server's of one moment. Returns how many updates they have had (the fewest, where
   // servers differ); nothing where the run was broken off meanwhile: the next order says how it goes on.
   std::optional<Step> fetch(const std::vector<ArenaToFill>& arenas);
-  // The run shall end, as if its target was reached.
+  // The run shall end, as if its target was reached. Saying it again does no harm.
   void halt();
   // A chief's last duties are done.
   void settle();
 
   // What people should know of the servers, since the last call.
   std::vector<std::string> takeNotices();
-
-  // Floats that were sent and received, in bytes.
-  struct Traffic {
-    std::uint64_t sent = 0;
-    std::uint64_t received = 0;
-  };
-  Traffic traffic() const;
 
  private:
   class Impl;

@@ -41,7 +41,7 @@ class Leader {
   void finished(MemberId member, const wire::Finished& words);
   // See Center::halt.
   void halt(bool isInterrupted);
-  // The chief's duties are done; Nonsense from others.
+  // The chief's last duties are done; nobody else's count.
   void settle(MemberId member);
 
   MemberId chief() const { return chief_; }

@@ -27,8 +27,9 @@ class NodeSums {
   bool isComplete() const { return covers(kRoot); }
   // Forgets nodes that lie in none of these.
   void keepOnly(std::span<const GrainRange> ranges);
-  // The sum of those that are there, in tree order, with the number of their grains. Ends this.
+  // The sum of those that are there, in tree order, with the number of their grains. Then nothing is there.
   FloatBuffer take(int& grains);
+  void clear() { keepOnly({}); }
 
  private:
   static constexpr int kRoot = 0;

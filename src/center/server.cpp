@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <random>
 #include <thread>
 
 #include "center/client.h"
@@ -14,7 +15,7 @@ namespace cohort {
 class CenterServer::Impl {
  public:
   explicit Impl(const Options& options)
-      : loop_({.index = options.index, .count = options.count},
+      : loop_({.index = options.index, .count = options.count, .life = std::random_device()()},
               options.snapshot.empty() ? nullptr
                                        : std::make_unique<SnapshotWriter>(
                                              options.snapshot, options.snapshotSeconds, options.warn)) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "center/rules.h"
 #include "center/setup_wire.h"
 
 namespace cohort {
@@ -16,6 +17,12 @@ constexpr int kMostParameters = 1'000'000;
 constexpr std::int64_t kMostFloats = std::int64_t{1} << 40;
 constexpr int kMostGrains = 10'000'000;
 constexpr Step kMostSteps = Step{1} << 53;
+// Patterns are searched in names, by a library that recurses with their length.
+constexpr std::size_t kLongestText = 1000;
+
+void requireShort(std::string_view text) {
+  if (text.size() > kLongestText) throw UsageError("a name or pattern of a run is too long");
+}
 
 wire::Optimizer toWire(const OptimizerOptions& options) {
   wire::Optimizer message;
@@ -52,7 +59,9 @@ OptimizerOptions fromWire(const wire::Optimizer& message) {
                            .averageDecay = message.average_decay()};
   if (message.has_momentum()) options.momentum = message.momentum();
   if (message.has_epsilon()) options.epsilon = message.epsilon();
+  requireShort(options.weightDecayFilter);
   for (const wire::ParamRule& rule : message.rules()) {
+    requireShort(rule.pattern());
     ParamRule& added = options.rules.emplace_back(
         ParamRule{.pattern = rule.pattern(), .lr = rule.lr(), .momentum = {}, .decay = rule.decay()});
     if (rule.has_momentum()) added.momentum = rule.momentum();
@@ -67,6 +76,7 @@ ParameterSpec fromWire(const wire::Parameter& message, std::int64_t& floats) {
                      .initializer = {},
                      .kind = message.is_statistic() ? ParameterKind::RunningStatistic : ParameterKind::Weight,
                      .statisticDecay = message.statistic_decay()};
+  requireShort(spec.name);
   std::int64_t count = 1;
   for (const std::int64_t extent : spec.shape) {
     if (extent < 1 || extent > kMostFloats / count) throw UsageError("a parameter has no possible shape");
@@ -79,12 +89,11 @@ ParameterSpec fromWire(const wire::Parameter& message, std::int64_t& floats) {
 
 void requireRule(const CenterSetup& setup) {
   const CenterRule& rule = setup.rule;
-  const bool isKnown =
-      rule.name == "bsp" || rule.name == "async" || rule.name == "ssp" || rule.name == "backup";
-  if (!isKnown) throw UsageError(fmt::format("no center knows the rule '{}'", rule.name));
+  ruleCalled(rule.name);
   const bool fits = rule.staleness >= 0 && rule.backups >= 0 && rule.members >= 1 &&
                     (rule.backups == 0 || rule.backups < rule.members) && setup.grains >= 1 &&
-                    setup.grains <= kMostGrains && setup.target >= 0 && setup.target <= kMostSteps &&
+                    setup.grains <= kMostGrains && setup.target >= 0 &&
+                    (setup.target <= kMostSteps || setup.target == kNoTarget) &&
                     setup.step >= 0 && setup.step <= kMostSteps;
   if (!fits) throw UsageError("the numbers of a rule do not fit each other");
 }
@@ -106,7 +115,7 @@ wire::Setup toWire(const CenterSetup& setup) {
   message.set_samples(setup.epoch.samples);
   message.set_batch(setup.epoch.batch);
   message.set_grains(setup.grains);
-  message.set_target(setup.target);
+  if (setup.target != kNoTarget) message.set_target(setup.target);
   message.set_rule(setup.rule.name);
   message.set_staleness(setup.rule.staleness);
   message.set_backups(setup.rule.backups);
@@ -124,7 +133,7 @@ CenterSetup fromWire(const wire::Setup& message) {
                     .schedule = message.schedule(),
                     .epoch = {.samples = message.samples(), .batch = message.batch()},
                     .grains = message.grains(),
-                    .target = message.target(),
+                    .target = message.has_target() ? message.target() : kNoTarget,
                     .rule = {.name = message.rule(),
                              .staleness = message.staleness(),
                              .backups = message.backups(),
@@ -170,26 +179,6 @@ ArenaRange sliceOfServer(std::size_t arenaSize, int server, int servers) {
     return arenaSize * static_cast<std::size_t>(index) / static_cast<std::size_t>(servers);
   };
   return {bound(server), bound(server + 1)};
-}
-
-Acceptance acceptanceOf(const CenterRule& rule) {
-  if (rule.name == "bsp") return Acceptance::WhenComplete;
-  return rule.name == "backup" ? Acceptance::OnCommit : Acceptance::AtOnce;
-}
-
-std::unique_ptr<CenterPolicy> makePolicy(const CenterSetup& setup, const Progress& from) {
-  const CenterRule& rule = setup.rule;
-  if (rule.name == "async" || rule.name == "ssp") {
-    AsyncOptions options{.target = setup.target, .grains = setup.grains};
-    if (rule.name == "ssp") options.staleness = rule.staleness;
-    return asyncPolicy(options, from);
-  }
-  SynchronousOptions options{.target = setup.target, .grains = setup.grains};
-  if (rule.name == "backup") {
-    options.members = rule.members;
-    options.backups = rule.backups;
-  }
-  return synchronousPolicy(options, from);
 }
 
 }  // namespace cohort

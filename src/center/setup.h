@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ struct CenterRule {
   bool scaleRate = false;      // async, ssp: smaller steps for older gradients
 };
 
+inline constexpr Step kNoTarget = std::numeric_limits<Step>::max();
+
 struct CenterSetup {
   std::string config;  // as text: for workers that come later
   std::vector<ParameterSpec> parameters;
@@ -28,7 +31,7 @@ struct CenterSetup {
   std::string schedule = "constant";
   EpochSize epoch{};
   int grains = 1;
-  Step target = 0;
+  Step target = 0;  // kNoTarget: until somebody halts it
   CenterRule rule;
   Step step = 0;              // where the run goes on
   std::uint64_t opening = 0;  // which time that it was opened: a random number

@@ -16,7 +16,9 @@ ShardStore::ShardStore(const ParameterLayout& layout, const ShardOptions& option
       scaleRate_(scaleRate),
       weights_(options.end - options.begin),
       shard_(layout, options, weights_.span()),
-      pool_(std::make_shared<BufferPool>(weights_.size())) {}
+      pool_(std::make_shared<BufferPool>(weights_.size())),
+      sums_(tree_, acceptance == Acceptance::OnCommit,
+            [this](FloatBuffer buffer) { freeBuffer(std::move(buffer)); }) {}
 
 std::shared_ptr<const FloatBuffer> ShardStore::copyOf(std::span<const float> values) {
   FloatBuffer copy = pool_->take();
@@ -24,43 +26,33 @@ std::shared_ptr<const FloatBuffer> ShardStore::copyOf(std::span<const float> val
   return pool_->share(std::move(copy));
 }
 
-NodeSums& ShardStore::sumsOf(Step step) {
-  return sums_
-      .try_emplace(step, tree_, acceptance_ == Acceptance::OnCommit,
-                   [this](FloatBuffer buffer) { freeBuffer(std::move(buffer)); })
-      .first->second;
-}
-
-ShardStore::Fate ShardStore::push(const Origin& origin, FloatBuffer gradient) {
+bool ShardStore::push(const Origin& origin, FloatBuffer gradient) {
   COHORT_CHECK(gradient.size() == weights_.size(), "a gradient is the whole slice's");
   if (acceptance_ == Acceptance::AtOnce) {
     if (!applied_.insert(origin.step)) {
       freeBuffer(std::move(gradient));
-      return Fate::Duplicate;
+      return false;
     }
     update(std::move(gradient), std::max<Step>(0, version_ - origin.basis));
-    return Fate::Applied;
+    return true;
   }
+  COHORT_CHECK(origin.step <= version_, "a gradient is computed with the weights of the step before");
   if (origin.step < version_) {
     freeBuffer(std::move(gradient));
-    return Fate::Duplicate;
+    return false;
   }
-  if (!sumsOf(origin.step).add(origin.node, std::move(gradient))) return Fate::Duplicate;
-  if (acceptance_ != Acceptance::WhenComplete) return Fate::Held;
-  // With it, later steps that were complete already and waited for this one.
-  for (auto first = sums_.begin();
-       first != sums_.end() && first->first == version_ && first->second.isComplete();
-       first = sums_.erase(first)) {
+  if (!sums_.add(origin.node, std::move(gradient))) return false;
+  if (acceptance_ == Acceptance::WhenComplete && sums_.isComplete()) {
     int grains = 0;
-    update(first->second.take(grains), 0);
+    update(sums_.take(grains), 0);
   }
-  return origin.step < version_ ? Fate::Applied : Fate::Held;
+  return true;
 }
 
 bool ShardStore::hasCome(Step step, const GrainRange& grains) const {
-  const auto found = sums_.find(step);
-  return found != sums_.end() &&
-         std::ranges::all_of(tree_.cover(grains), [&](int node) { return found->second.covers(node); });
+  if (acceptance_ == Acceptance::AtOnce) return applied_.contains(step);
+  if (step != version_) return step < version_;
+  return std::ranges::all_of(tree_.cover(grains), [this](int node) { return sums_.covers(node); });
 }
 
 bool ShardStore::commit(Step step, std::span<const GrainRange> grains) {
@@ -68,10 +60,9 @@ bool ShardStore::commit(Step step, std::span<const GrainRange> grains) {
   if (step != version_) return false;
   if (!std::ranges::all_of(grains, [&](const GrainRange& range) { return hasCome(step, range); }))
     return false;
-  NodeSums& sums = sumsOf(step);
-  sums.keepOnly(grains);
+  sums_.keepOnly(grains);
   int count = 0;
-  FloatBuffer total = sums.take(count);
+  FloatBuffer total = sums_.take(count);
   const int all = tree_.node(0).grains.count();
   if (count != all) {
     // A gradient is the mean over the whole batch; of a part, it is that part's mean.
@@ -79,7 +70,6 @@ bool ShardStore::commit(Step step, std::span<const GrainRange> grains) {
     for (float& value : total.span()) value *= scale;
   }
   update(std::move(total), 0);
-  sums_.erase(sums_.begin(), sums_.upper_bound(step));
   return true;
 }
 

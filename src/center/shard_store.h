@@ -3,7 +3,6 @@
 // A version is the number of updates that the slice has had. Used by one thread. Private to center.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -37,9 +36,9 @@ class ShardStore {
     int node = 0;
     Step basis = 0;
   };
-  enum class Fate { Applied, Held, Duplicate };
-  Fate push(const Origin& origin, FloatBuffer gradient);
-  // OnCommit: whether these grains of a step that is not yet committed are there.
+  // False where it came before, or too late: nothing is done. Of a step to come only AtOnce.
+  bool push(const Origin& origin, FloatBuffer gradient);
+  // Whether these grains of a step have come, or are in an update already.
   bool hasCome(Step step, const GrainRange& grains) const;
   // False where some of these grains have not come: nothing is done. A step that was committed before is none of them.
   bool commit(Step step, std::span<const GrainRange> grains);
@@ -60,7 +59,6 @@ class ShardStore {
 
  private:
   void update(FloatBuffer gradient, Step staleness);
-  NodeSums& sumsOf(Step step);
 
   GrainTree tree_;
   Acceptance acceptance_;
@@ -68,9 +66,9 @@ class ShardStore {
   FloatBuffer weights_;
   Shard shard_;
   Step version_ = 0;
-  StepSet applied_;                // AtOnce: steps whose gradient was applied
-  std::map<Step, NodeSums> sums_;  // of steps that are not yet applied
+  StepSet applied_;  // AtOnce: steps whose gradient was applied
   std::shared_ptr<BufferPool> pool_;
+  NodeSums sums_;  // otherwise: of the step that comes next
   std::shared_ptr<const FloatBuffer> snapshot_;
   Step snapshotVersion_ = -1;
   std::vector<std::int64_t> stalenessCounts_;

@@ -49,17 +49,19 @@ ServerStatus fromWire(const wire::Status& message, const std::string& name) {
   ServerStatus status{.name = name,
                       .isOpen = message.is_open(),
                       .rule = message.rule(),
-                      .target = message.target(),
+                      .target = {},
                       .done = message.done(),
                       .dropped = message.dropped(),
                       .members = {},
                       .version = message.version(),
                       .duplicates = message.duplicates(),
+                      .lost = message.lost(),
                       .staleness = {message.staleness().begin(), message.staleness().end()},
                       .floats = message.floats(),
                       .bytesReceived = message.bytes_received(),
                       .bytesSent = message.bytes_sent(),
                       .updateSeconds = message.update_seconds()};
+  if (message.has_target()) status.target = message.target();
   for (const wire::Status::Member& member : message.members()) {
     status.members.push_back({.name = member.name(),
                               .finished = member.finished(),

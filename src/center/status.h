@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,12 +24,13 @@ struct ServerStatus {
   std::string name;  // of the server
   bool isOpen = false;
   std::string rule;
-  Step target = 0;
+  std::optional<Step> target{};
   Step done = 0;  // the first server knows
   std::int64_t dropped = 0;
   std::vector<Member> members;          // of the first server
   Step version = 0;                     // updates that its parameters have had
   std::int64_t duplicates = 0;          // gradients that came twice, or too late
+  std::int64_t lost = 0;                // updates that no snapshot had when it died
   std::vector<std::int64_t> staleness;  // updates by what came between: 0, 1, 2-3, 4-7 …
   std::uint64_t floats = 0;             // parameters that it has
   std::uint64_t bytesReceived = 0;

@@ -13,7 +13,7 @@ namespace {
 class SynchronousPolicy : public CenterPolicy {
  public:
   SynchronousPolicy(const SynchronousOptions& options, const Progress& from)
-      : options_(options), step_(from.done) {
+      : options_(options), step_(from.done), hasBegun_(from.done > 0) {
     COHORT_CHECK(options.backups == 0 || options.backups < options.members, "somebody is waited for");
   }
 
@@ -119,7 +119,7 @@ class SynchronousPolicy : public CenterPolicy {
 
   SynchronousOptions options_;
   Step step_;
-  bool hasBegun_ = false;
+  bool hasBegun_;  // the first step waits for all; after a restart, some may have left for good
   bool isHalted_ = false;
   bool hasEnded_ = false;
   std::map<MemberId, std::optional<Work>> members_;  // with what each computes

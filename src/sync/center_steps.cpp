@@ -12,7 +12,7 @@ void CenterSteps::take(const Work& work) {
   work_ = work;
   if (!isOther) return;
   sum_.reset();  // before the next takes its memory
-  sum_ = std::make_unique<TreeSum>(
+  sum_ = std::make_shared<TreeSum>(
       layout_, tree_, work.grains, lanes_,
       [this](int node, PieceIndex piece, std::span<float>) { finished(node, piece); });
   nodes_ = tree_.cover(work.grains);
@@ -37,7 +37,7 @@ void CenterSteps::finished(int node, PieceIndex piece) {
     std::atomic<int>& missing =
         missing_[place * static_cast<std::size_t>(plan_.count()) + static_cast<std::size_t>(bucket)];
     if (missing.fetch_sub(1, std::memory_order_acq_rel) == 1)
-      center_.push(node, plan_.bucket(bucket), sum_->arenaOf(node));
+      center_.push(node, plan_.bucket(bucket), sum_->arenaOf(node), sum_);
   }
 }
 

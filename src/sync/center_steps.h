@@ -41,7 +41,7 @@ class CenterSteps : public SyncRule {
   GrainTree tree_;
   BucketPlan plan_;
   Work work_;
-  std::unique_ptr<TreeSum> sum_;
+  std::shared_ptr<TreeSum> sum_;           // as long as something of it is sent
   std::vector<int> nodes_;                 // of the work's grains
   std::vector<std::atomic<int>> missing_;  // pieces, by node and bucket
   std::vector<LossSum> losses_;            // by grain of the work

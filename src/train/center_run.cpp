@@ -34,9 +34,10 @@ constexpr int kGradientsTag = Communicator::kTags / 2;
 class CenterRun {
  public:
   CenterRun(const RunContext& context, RunConfig config, const JobDirectory& job, RunObserver& observer,
-            Clock::time_point processStart, const CenterPlace& place)
+            const StopFlag& stop, Clock::time_point processStart, const CenterPlace& place)
       : config_(std::move(config)),
         place_(place),
+        stop_(stop),
         channel_(alone_, kChannel),
         processStart_(processStart),
         job_(job),
@@ -53,12 +54,15 @@ class CenterRun {
                                 .seed = config_.seed,
                                 .shuffle = config_.shuffle && config_.randomness}),
         report_(config_, target_, data_.train->size(), observer, processStart),
-        center_(place.servers, {.recoveryWait = config_.recoveryWait, .name = place.name}),
+        center_(place.servers, {.recoveryWait = config_.recoveryWait,
+                                .name = place.name,
+                                .isLeaving = [&stop] { return stop.load(); },
+                                .newestCheckpoint = [this] { return newestCheckpoint(); }}),
         rule_(center_, state_.layout, static_cast<int>(config_.grains), lanes_.count()),
         evaluator_(channel_, plan_, *model_, state_, *data_.evaluation, kAveragesTag),
         configText_(toYaml(config_)) {}
 
-  RunSummary train(const StopFlag& stop);
+  RunSummary train();
 
  private:
   using Order = CenterClient::Order;
@@ -73,9 +77,18 @@ class CenterRun {
     const int least = isAlone() ? grains : std::max(1, grains / static_cast<int>(config_.workers));
     return lanesOf(config_, workerPlace(), least);
   }
+  // Whether it ends with the same bits as any other run of its kind.
+  bool isExact() const { return !isAlone() && (config_.sync != "backup" || config_.backups == 0); }
   CenterSetup setup() const;
-  void open();
+  Step newestCheckpoint() const {
+    const std::vector<CheckpointFile> all = checkpoints_.list();
+    return all.empty() ? 0 : all.back().step;
+  }
+  bool open();
+  void join();
+  void work();
   void reopen();
+  void forgetRecords();
   void tellStart();
   void compute(const Order& order);
   void plan(const Work& work);
@@ -83,7 +96,8 @@ class CenterRun {
   void lead(const Order& order);
   void hear(const Order& order);
   std::optional<Step> fetchSlots();
-  void checkpoint(bool isLast);
+  // False where the run was broken off meanwhile: nothing was written.
+  bool checkpoint(bool isLast);
   EvaluationPoint evaluate();
   void end(const Order& order);
   TimeShares totals() const;
@@ -96,6 +110,7 @@ class CenterRun {
 
   RunConfig config_;
   CenterPlace place_;
+  const StopFlag& stop_;
   Communicator alone_;
   Channel channel_;
   Clock::time_point processStart_;
@@ -128,7 +143,7 @@ class CenterRun {
   Step lastCheckpoint_ = -1;
   Clock::time_point lastCheckpointTime_;
   CheckpointInterval interval_;
-  bool isHalting_ = false;
+  bool isChief_ = false;
   RunSummary summary_;
 };
 
@@ -151,8 +166,8 @@ CenterSetup CenterRun::setup() const {
   return setup;
 }
 
-// Brings what the run begins with, or goes on with.
-void CenterRun::open() {
+// Brings what the run begins with, or goes on with. False where another does so.
+bool CenterRun::open() {
   const auto restored = checkpoints_.restoreLatest(
       state_, [this](const std::string& what) { observer_.warned(what + "; using the one before"); });
   if (restored) {
@@ -165,24 +180,31 @@ void CenterRun::open() {
   }
   std::vector<CenterClient::Arena> arenas{{"weights", state_.weights.span()}};
   for (const Shard::Slot& slot : state_.shards.front().slots()) arenas.push_back({slot.name, slot.values});
-  center_.open(setup(), arenas);
+  return center_.open(setup(), arenas);
 }
 
 void CenterRun::reopen() {
   checkpoints_.wait();
   state_.step = 0;
+  lastCheckpoint_ = -1;
   initialize(state_.layout, config_.seed, state_.weights.span(), lanes_.count());
   state_.shards.front() =
       Shard(state_.layout, shardOptions(config_, data_.train->size()), state_.weights.span());
-  open();
-  startStep_ = state_.step;
+  forgetRecords();
+  planned_.reset();
+  prefetcher_.reset();
+  if (!open()) return;
+  startStep_ = std::min(startStep_, state_.step);
   observer_.warned(fmt::format(
       "the center had lost its weights; it goes on from {}",
       state_.step == 0 ? "the beginning" : fmt::format("the checkpoint of step {}", state_.step)));
-  planned_.reset();
-  prefetcher_.reset();
-  recorder_.reset();
   center_.enter(setup(), state_.weights.span());
+}
+
+// What is recorded from now on is another's, or of a run that has gone back.
+void CenterRun::forgetRecords() {
+  if (recorder_) recorder_->flush();
+  recorder_.reset();
 }
 
 void CenterRun::tellStart() {
@@ -209,16 +231,28 @@ void CenterRun::tellStart() {
                      .isShown = place_.isFirst});
 }
 
-RunSummary CenterRun::train(const StopFlag& stop) {
+RunSummary CenterRun::train() {
   interval_ = parseCheckpointInterval(config_.checkpointEvery);
-  place_.activity.wait(true);
-  const CenterClient::Welcome welcome = center_.join();
-  place_.activity.wait(false);
-  if (welcome.isOpen) {
-    requireSharedConfiguration(config_, welcome.config);
-    state_.step = welcome.done;
-  } else {
-    open();
+  try {
+    join();
+    work();
+  } catch (const LeaveWanted&) {
+    summary_.ending = RunSummary::Ending::Left;
+  }
+  place_.activity.enter(Activity::Phase::Ending);
+  return summarize();
+}
+
+void CenterRun::join() {
+  for (bool isIn = false; !isIn;) {
+    place_.activity.wait(true);
+    const CenterClient::Welcome welcome = center_.join();
+    place_.activity.wait(false);
+    if (welcome.isOpen) {
+      requireSharedConfiguration(config_, welcome.config);
+      state_.step = welcome.done;
+    }
+    isIn = welcome.isOpen || open();
   }
   startStep_ = state_.step;
   tellStart();
@@ -228,6 +262,9 @@ RunSummary CenterRun::train(const StopFlag& stop) {
   trainingStart_ = lastOrder_ = lastCheckpointTime_ = Clock::now();
   summary_.startupSeconds = secondsSince(processStart_);
   place_.activity.enter(Activity::Phase::Steps);
+}
+
+void CenterRun::work() {
   for (;;) {
     place_.activity.wait(true);
     const Clock::time_point asked = Clock::now();
@@ -235,25 +272,19 @@ RunSummary CenterRun::train(const StopFlag& stop) {
     waitSeconds_ += secondsSince(asked);
     place_.activity.wait(false);
     hear(order);
-    if (order.kind == Order::Kind::Over) break;
+    if (order.kind == Order::Kind::Over) return;
     if (order.kind == Order::Kind::Open) {
       reopen();
-      continue;
-    }
-    if (order.kind == Order::Kind::End) {
+    } else if (order.kind == Order::Kind::End) {
       end(order);
-      continue;
+    } else {
+      if (stop_) throw LeaveWanted();  // the others go on
+      // Again and again: a server that was started again has not heard it.
+      const bool isTimeOver = config_.maxTime > 0 && secondsSince(trainingStart_) >= config_.maxTime;
+      if (isTimeOver) center_.halt();
+      compute(order);
     }
-    if (stop) {  // the others go on
-      summary_.interrupted = true;
-      break;
-    }
-    const bool isTimeOver = config_.maxTime > 0 && secondsSince(trainingStart_) >= config_.maxTime;
-    if (isTimeOver && !std::exchange(isHalting_, true)) center_.halt();
-    compute(order);
   }
-  place_.activity.enter(Activity::Phase::Ending);
-  return summarize();
 }
 
 // ---- what everybody does
@@ -283,13 +314,16 @@ void CenterRun::compute(const Order& order) {
   plan(order.work);
   if (order.following) plan(*order.following);
   rule_.take(order.work);
-  const bool isLogged = recorder_ && crossed(state_.step, state_.step + 1, report_.logInterval());
+  // Where others step meanwhile, the next log point may be nearer than it seems.
+  const Step ahead = isAlone() ? 2 * config_.workers : 1;
+  const bool isLogged = recorder_ && crossed(state_.step, state_.step + ahead, report_.logInterval());
   rule_.keepGradients(isLogged ? recorder_->gradients() : std::span<float>());
   const StepResult result = trainer_->step(order.work.step, *prefetcher_);
   if (planned_ == order.work) planned_.reset();  // it is taken, and may be given again
   if (!std::isfinite(result.loss.loss)) {
-    throw UsageError(
-        fmt::format("the loss is no longer a number at step {}; a smaller --lr would help", order.work.step));
+    throw UsageError(fmt::format(
+        "the loss is no longer a number at step {}; the last checkpoint is kept, a smaller --lr would help",
+        order.work.step));
   }
   ++ownSteps_;
   if (crossed(lastTold_, state_.step, report_.logInterval()) || ownSteps_ == 1) {
@@ -303,15 +337,24 @@ void CenterRun::compute(const Order& order) {
 // The whole run has gone on since the last order.
 void CenterRun::hear(const Order& order) {
   if (order.kind == Order::Kind::Over || order.kind == Order::Kind::Open) return;
-  for (const std::string& notice : center_.takeNotices()) observer_.warned(notice);
-  if (order.state.done < state_.step) state_.step = order.state.done;  // opened anew
+  isChief_ = order.state.isChief;
+  const std::vector<std::string> notices = center_.takeNotices();
+  if (isChief_) {
+    for (const std::string& notice : notices) observer_.warned(notice);
+  }
+  const bool wentBack = order.state.done < state_.step;
+  if (wentBack) {
+    state_.step = order.state.done;
+    startStep_ = std::min(startStep_, state_.step);
+  }
+  if (wentBack || !isChief_) forgetRecords();
   const Step before = state_.step;
   const Step steps = order.state.done - before;
   const double seconds = secondsSince(lastOrder_);
   lastOrder_ = Clock::now();
   state_.step = order.state.done;
   place_.activity.finishStep(state_.step);
-  if (order.state.isChief && !recorder_) {
+  if (isChief_ && !recorder_) {
     state_.step = std::max(startStep_, before);
     recorder_ = std::make_unique<Recorder>(config_, job_, alone_, plan_, state_, kGradientsTag);
     state_.step = order.state.done;
@@ -319,12 +362,12 @@ void CenterRun::hear(const Order& order) {
     job_.writeConfig(configText_);
     job_.writeLayers(toJson(model_->layers()));
   }
-  if (!order.state.isChief || steps <= 0) return;
+  if (!isChief_ || steps <= 0) return;
   if (before == startStep_) report_.forgetTimes();
   report_.addSteps(before, state_.step, order.state.loss, seconds);
   if (crossed(before, state_.step, report_.logInterval()) || state_.step == target_)
     report_.logPoint(state_.step, totals());
-  if (!isAlone() && recorder_->wantsReceipt(state_.step)) recorder_->addReceipt(order.state.loss.meanLoss());
+  if (isExact() && recorder_->wantsReceipt(state_.step)) recorder_->addReceipt(order.state.loss.meanLoss());
   if (order.kind != Order::Kind::Compute) return;
   if (crossed(before, state_.step, config_.evalEvery)) observer_.evaluated(evaluate());
   const bool isTime = interval_.seconds > 0 && secondsSince(lastCheckpointTime_) >= interval_.seconds;
@@ -339,13 +382,13 @@ std::optional<Step> CenterRun::fetchSlots() {
   return center_.fetch(arenas);
 }
 
-void CenterRun::checkpoint(bool isLast) {
+bool CenterRun::checkpoint(bool isLast) {
   const Clock::time_point start = Clock::now();
   place_.activity.enter(Activity::Phase::Checkpoint);
   recorder_->flush();
   checkpoints_.wait();  // the state is what it writes
   const std::optional<Step> version = fetchSlots();
-  if (!version) return;
+  if (!version) return false;
   // At the end all steps are in the weights, but for those that a server's snapshot did not have.
   const Step done = std::exchange(state_.step, isLast ? state_.step : *version);
   if (state_.step != lastCheckpoint_) {
@@ -360,6 +403,7 @@ void CenterRun::checkpoint(bool isLast) {
   lastCheckpointTime_ = Clock::now();
   summary_.checkpointSeconds += secondsSince(start);
   observer_.checkpointed(state_.step);
+  return true;
 }
 
 EvaluationPoint CenterRun::evaluate() {
@@ -373,9 +417,10 @@ EvaluationPoint CenterRun::evaluate() {
 
 void CenterRun::end(const Order& order) {
   summary_.interrupted = order.isInterrupted;
-  if (!order.state.isChief) return;
+  summary_.ending = order.isInterrupted ? RunSummary::Ending::Stopped : RunSummary::Ending::Done;
+  if (!isChief_) return;
   place_.activity.enter(Activity::Phase::Ending);
-  checkpoint(true);
+  if (!checkpoint(true)) return;
   if (!summary_.interrupted) evaluate();
   recorder_->flush();
   constexpr double kPatience = 10;  // seconds
@@ -404,7 +449,7 @@ TimeShares CenterRun::totals() const {
 
 RunSummary CenterRun::summarize() {
   RunSummary s = summary_;
-  s.isChief = recorder_ != nullptr;
+  s.isChief = isChief_;
   report_.fill(s, state_.step);
   s.startStep = startStep_;
   s.threads = lanes_.count();
@@ -422,8 +467,8 @@ RunSummary runWithCenter(const RunContext& context, RunConfig config, const JobD
   if (config.isa.empty()) config.isa = bestInstructionSet();
   useInstructionSet(config.isa);
   config.chaos.clear();  // this command's wish, not the run's
-  CenterRun run(context, std::move(config), job, observer, processStart, place);
-  return run.train(stop);
+  CenterRun run(context, std::move(config), job, observer, stop, processStart, place);
+  return run.train();
 }
 
 }  // namespace cohort

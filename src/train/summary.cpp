@@ -39,6 +39,7 @@ nlohmann::ordered_json jsonOf(const std::vector<ServerStatus>& center) {
                                {"updates", server.version},
                                {"update_s", server.updateSeconds},
                                {"duplicates", server.duplicates},
+                               {"lost", server.lost},
                                {"staleness", server.staleness},
                                {"bytes_received", server.bytesReceived},
                                {"bytes_sent", server.bytesSent}});
