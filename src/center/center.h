@@ -73,7 +73,7 @@ class Center {
     std::uint64_t token = 0;
     std::string name;
     MemberId member = -1;
-    bool isCorrected = false;  // told that this server is in another opening
+    bool isCorrected = false;                             // told that this server is in another opening
     std::map<std::pair<Step, int>, Assembly> assemblies;  // by step and node
     std::vector<WaitingPull> pulls;
   };
@@ -133,7 +133,7 @@ class Center {
   std::optional<bool> halt_;      // asked for: whether as interrupted
   std::optional<Leader> leader_;  // while the run is open
 
-  bool isOver_ = false;  // elsewhere
+  bool isOver_ = false;           // elsewhere
   std::optional<Step> restored_;  // the version that its snapshot had
   std::int64_t lost_ = 0;         // updates that no snapshot had, in this life
   std::int64_t lostBefore_ = 0;

@@ -44,7 +44,8 @@ void Center::tellStatus(const Peer& asker) const {
 // ---- to the disk and back
 
 bool Center::hasSnapshot() const {
-  return isOpen_ && !isOver_ && !(leader_ && leader_->hasEnded()) && acceptanceOf(setup_->rule) == Acceptance::AtOnce;
+  return isOpen_ && !isOver_ && !(leader_ && leader_->hasEnded()) &&
+         acceptanceOf(setup_->rule) == Acceptance::AtOnce;
 }
 
 Snapshot Center::snapshot() {

@@ -92,7 +92,8 @@ bool CenterClient::Impl::isAnyLost() const {
 }
 
 bool CenterClient::Impl::hasPulled() const {
-  return std::ranges::all_of(servers_, [](const auto& server) { return !server->pull || server->pull->isDone; });
+  return std::ranges::all_of(servers_,
+                             [](const auto& server) { return !server->pull || server->pull->isDone; });
 }
 
 void CenterClient::Impl::waitForNews(std::unique_lock<std::mutex>& lock, Leaving leaving) {

@@ -93,8 +93,8 @@ void requireRule(const CenterSetup& setup) {
   const bool fits = rule.staleness >= 0 && rule.backups >= 0 && rule.members >= 1 &&
                     (rule.backups == 0 || rule.backups < rule.members) && setup.grains >= 1 &&
                     setup.grains <= kMostGrains && setup.target >= 0 &&
-                    (setup.target <= kMostSteps || setup.target == kNoTarget) &&
-                    setup.step >= 0 && setup.step <= kMostSteps;
+                    (setup.target <= kMostSteps || setup.target == kNoTarget) && setup.step >= 0 &&
+                    setup.step <= kMostSteps;
   if (!fits) throw UsageError("the numbers of a rule do not fit each other");
 }
 

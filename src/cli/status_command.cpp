@@ -60,21 +60,19 @@ void print(Console& console, const ServerStatus& status, bool leads) {
   if (leads) {
     const std::string end = status.target ? fmt::format(" of {}", *status.target) : "";
     console.print(fmt::format("{}: step {}{}, {} member{}, {} gradient{} dropped", status.rule, status.done,
-                              end, status.members.size(),
-                              status.members.size() == 1 ? "" : "s", status.dropped,
-                              status.dropped == 1 ? "" : "s"));
+                              end, status.members.size(), status.members.size() == 1 ? "" : "s",
+                              status.dropped, status.dropped == 1 ? "" : "s"));
     for (const ServerStatus::Member& member : status.members) {
       console.print(fmt::format("  {}{}: {} works, the last of step {}", member.name,
                                 member.isChief ? " (chief)" : "", member.finished, member.step));
     }
   }
-  console.print(
-      fmt::format("{}: {} parameters, {} updates ({:.3f} ms each), {} received, {} sent, {} duplicates, "
-                  "{} lost",
-                  status.name, status.floats, status.version,
-                  status.updateSeconds * 1e3 / static_cast<double>(std::max<Step>(1, status.version)),
-                  bytesText(status.bytesReceived), bytesText(status.bytesSent), status.duplicates,
-                  status.lost));
+  console.print(fmt::format(
+      "{}: {} parameters, {} updates ({:.3f} ms each), {} received, {} sent, {} duplicates, "
+      "{} lost",
+      status.name, status.floats, status.version,
+      status.updateSeconds * 1e3 / static_cast<double>(std::max<Step>(1, status.version)),
+      bytesText(status.bytesReceived), bytesText(status.bytesSent), status.duplicates, status.lost));
   console.print(fmt::format("  updates by staleness: {}", stalenessText(status.staleness)));
 }
 

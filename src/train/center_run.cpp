@@ -237,7 +237,8 @@ RunSummary CenterRun::train() {
     join();
     work();
   } catch (const LeaveWanted&) {
-    summary_.ending = RunSummary::Ending::Left;
+    summary_.ending = Ending::Left;
+    summary_.interrupted = true;
   }
   place_.activity.enter(Activity::Phase::Ending);
   return summarize();
@@ -417,7 +418,7 @@ EvaluationPoint CenterRun::evaluate() {
 
 void CenterRun::end(const Order& order) {
   summary_.interrupted = order.isInterrupted;
-  summary_.ending = order.isInterrupted ? RunSummary::Ending::Stopped : RunSummary::Ending::Done;
+  summary_.ending = order.isInterrupted ? Ending::Stopped : Ending::Done;
   if (!isChief_) return;
   place_.activity.enter(Activity::Phase::Ending);
   if (!checkpoint(true)) return;
@@ -436,6 +437,7 @@ void CenterRun::end(const Order& order) {
 }
 
 TimeShares CenterRun::totals() const {
+  if (!trainer_) return {};
   const double lanes = lanes_.count();
   const PhaseSeconds seconds = trainer_->seconds();
   return {.data = seconds.data / lanes,
