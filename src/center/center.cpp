@@ -212,7 +212,7 @@ void Center::reopen(MemberId opener) {
   for (auto& [id, peer] : peers_) {
     peer.isWelcome = false;
     peer.assemblies.clear();
-    peer.pulls.clear();
+    peer.pull.reset();
   }
   for (auto& [id, peer] : peers_) {
     if (peer.hasGreeted && peer.member == opener) welcome(id, peer);
@@ -249,7 +249,7 @@ void Center::setUp(CenterSetup setup) {
   isOpen_ = false;
   for (auto& [other, peer] : peers_) {
     peer.assemblies.clear();
-    peer.pulls.clear();
+    peer.pull.reset();
     peer.isCorrected = false;
   }
   restored_.reset();
@@ -295,6 +295,7 @@ void Center::lead(const Progress& from, std::int64_t dropped) {
   leader_.emplace(
       *setup_, from, dropped,
       Leader::Outlets{.say = [this](MemberId member, const wire::Envelope& words) { say(member, words); },
+                      .hasCome = [this](const Work& work) { return store_->hasCome(work.step, work.grains); },
                       .commit =
                           [this](const Commit& commit) {
                             COHORT_CHECK(store_->commit(commit.step, commit.grains),
@@ -330,7 +331,7 @@ bool Center::isMisled(Peer& peer, std::uint64_t opening) {
 }
 
 void Center::on(Peer& peer, const wire::Push& push, const Payload& payload) {
-  if (isMisled(peer, push.opening()) || (leads() && !isMember(peer))) return;
+  if (isMisled(peer, push.opening())) return;
   require(push.step() >= 0 && push.node() >= 0 && push.node() < 2 * setup_->grains - 1 && push.basis() >= 0,
           "a gradient belongs to a node of a step");
   const bool isWhole = push.node() == 0;
@@ -338,6 +339,7 @@ void Center::on(Peer& peer, const wire::Push& push, const Payload& payload) {
           "a gradient is a whole batch's where it counts alone, and of no step to come where not");
   const ArenaRange slice = store_->slice();
   const ArenaRange range = rangeOf(push.offset(), payload, slice);
+  if (leads() && !isMember(peer)) return;  // it was, in an earlier opening
   const std::pair key{push.step(), push.node()};
   auto found = peer.assemblies.find(key);
   if (found == peer.assemblies.end()) {
@@ -380,17 +382,13 @@ void Center::on(Peer& peer, const wire::Pull& pull) {
   const WaitingPull wanted{.arenas = {pull.arenas().begin(), pull.arenas().end()},
                            .version = pull.version(),
                            .ticket = pull.ticket()};
-  if (store_->version() >= wanted.version) return answer(peer, wanted);
-  require(peer.pulls.size() < kMostAssemblies, "it waits for too much");
-  peer.pulls.push_back(wanted);
+  peer.pull = wanted;
+  answerPulls();
 }
 
 void Center::answerPulls() {
   for (auto& [id, peer] : peers_) {
-    for (const WaitingPull& pull : peer.pulls) {
-      if (store_->version() >= pull.version) answer(peer, pull);
-    }
-    std::erase_if(peer.pulls, [&](const WaitingPull& pull) { return store_->version() >= pull.version; });
+    if (peer.pull && store_->version() >= peer.pull->version) answer(peer, *std::exchange(peer.pull, {}));
   }
 }
 
@@ -415,8 +413,6 @@ void Center::answer(Peer& peer, const WaitingPull& pull) {
 
 void Center::on(Peer& peer, const wire::Finished& finished) {
   if (!isMember(peer) || isOfAnother(finished.opening())) return;
-  const Work work = fromWire(finished.work());
-  require(store_->hasCome(work.step, work.grains), "these gradients have not come");
   leader_->finished(peer.member, finished);
 }
 

@@ -75,7 +75,7 @@ class Center {
     MemberId member = -1;
     bool isCorrected = false;                             // told that this server is in another opening
     std::map<std::pair<Step, int>, Assembly> assemblies;  // by step and node
-    std::vector<WaitingPull> pulls;
+    std::optional<WaitingPull> pull;                      // the last; it takes the place of one before
   };
   struct Loading {
     LinkId by = 0;

@@ -209,7 +209,9 @@ TEST_F(SecondServer, IsSetUpAnewForAnotherOpeningAlone) {
   next.step = 4;
   EXPECT_TRUE(center.say(1, words::setup(next)));
   center.take(1);
-  EXPECT_TRUE(center.say(1, words::pull(0)));  // not before it is loaded
+  EXPECT_TRUE(center.say(1, words::pull(0)));  // not before it is loaded: told so once
+  EXPECT_EQ(center.kinds(1), Kinds{What::kWelcome});
+  EXPECT_TRUE(center.say(1, words::pull(0)));
   EXPECT_EQ(center.kinds(1), Kinds{});
   EXPECT_TRUE(center.load(1, next));
   greet(3);
@@ -343,10 +345,13 @@ TEST_F(Reopened, IsStillHalted) {
 struct ReopenedAtTheEnd : Reopened {
   void SetUp() override {
     center.center.halt(false);
-    center.say(1, words::finished({0, {0, 2}}));
-    center.say(1, words::finished({1, {0, 2}}));
+    const auto finish = [this](Step step) {
+      center.push(1, {.step = step});
+      center.say(1, words::finished({step, {0, 2}}));
+    };
+    for (const Step step : {0, 1}) finish(step);
     for (const LinkId id : {2, 3}) center.close(id);
-    for (const Step step : {2, 3, 4, 5}) center.say(1, words::finished({step, {0, 2}}));
+    for (const Step step : {2, 3, 4, 5}) finish(step);
     ASSERT_EQ(center.kinds(1).back(), What::kEnd);
   }
 };

@@ -133,7 +133,7 @@ WorkerResult work(std::shared_ptr<Connector> servers, const CenterSetup& setup, 
       addNode(tree, node, result.weights, order.work.step, sum);
       for (std::size_t at = 0; at < sum.size();) {
         const std::size_t end = std::min<std::size_t>(sum.size(), at + 1 + random() % 300);
-        client.push(node, {at, end}, sum);
+        client.push(node, {at, end}, sum, {});
         at = end;
       }
     }

@@ -94,6 +94,7 @@ void Leader::finished(MemberId member, const wire::Finished& words) {
               words.losses_size() == work.grains.count(),
           "work has a loss for each grain");
   require(std::ranges::all_of(words.losses(), canBeAdded), "a grain has no such number of samples");
+  require(outlets_.hasCome(work), "these gradients have not come");
   const std::vector<Decision> decisions = policy_->handle(Finished{member, work});
   const bool isDropped =
       std::ranges::any_of(decisions, [](const Decision& d) { return std::holds_alternative<Drop>(d); });
@@ -136,8 +137,6 @@ wire::State Leader::stateFor(MemberId member) {
   state.set_is_chief(member == chief_);
   state.set_done(policy_->progress().done);
   *state.mutable_loss() = toWire(std::exchange(members_.at(member).untold, {}));
-  state.set_members(static_cast<int>(members_.size()));
-  state.set_dropped(dropped_);
   return state;
 }
 

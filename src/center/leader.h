@@ -21,6 +21,8 @@ class Leader {
  public:
   struct Outlets {
     std::function<void(MemberId, const wire::Envelope&)> say;
+    // Whether its gradient is with this server.
+    std::function<bool(const Work&)> hasCome;
     // These grains make an update, now.
     std::function<void(const Commit&)> commit;
   };

@@ -9,7 +9,6 @@ namespace cohort {
 namespace {
 
 using Floats = std::vector<float>;
-using Fate = ShardStore::Fate;
 
 constexpr int kGrains = 6;
 constexpr std::size_t kBegin = 2;
@@ -73,7 +72,7 @@ TEST(ShardStoreAtOnce, MakesAnUpdateOfEachGradientInTheOrderOfTheirComing) {
   Plain plain(kMomentum);
   int number = 0;
   for (const Step step : {3, 0, 1, 7, 2, 5}) {
-    EXPECT_EQ(store.push({.step = step}, filled(store, gradientOf(number))), Fate::Applied);
+    EXPECT_TRUE(store.push({.step = step}, filled(store, gradientOf(number))));
     plain.update(gradientOf(number), number);  // a version is what schedules count
     ++number;
     EXPECT_EQ(store.version(), number);
@@ -92,7 +91,7 @@ TEST(ShardStoreAtOnce, AppliesNoStepTwice) {
   ShardStore store(testLayout(), optionsOf(kMomentum), Acceptance::AtOnce, false);
   store.push({.step = 4}, filled(store, gradientOf(0)));
   const Floats once = weightsOf(store);
-  EXPECT_EQ(store.push({.step = 4}, filled(store, gradientOf(1))), Fate::Duplicate);
+  EXPECT_FALSE(store.push({.step = 4}, filled(store, gradientOf(1))));
   EXPECT_EQ(weightsOf(store), once);
   EXPECT_EQ(store.version(), 1);
 }
@@ -103,9 +102,9 @@ TEST(ShardStoreAtOnce, KnowsAfterARestartWhatWasApplied) {
   applied.insert(5);
   store.restore(4, std::move(applied));
   EXPECT_EQ(store.version(), 4);
-  EXPECT_EQ(store.push({.step = 2}, filled(store, gradientOf(0))), Fate::Duplicate);
-  EXPECT_EQ(store.push({.step = 5}, filled(store, gradientOf(0))), Fate::Duplicate);
-  EXPECT_EQ(store.push({.step = 3}, filled(store, gradientOf(0))), Fate::Applied);
+  EXPECT_FALSE(store.push({.step = 2}, filled(store, gradientOf(0))));
+  EXPECT_FALSE(store.push({.step = 5}, filled(store, gradientOf(0))));
+  EXPECT_TRUE(store.push({.step = 3}, filled(store, gradientOf(0))));
   EXPECT_EQ(store.applied().below(), 4);
   EXPECT_EQ(store.version(), 5);
 }
@@ -148,11 +147,11 @@ TEST(ShardStoreWhenComplete, MakesOneUpdateOfAStep) {
   for (Step step = 0; step < 3; ++step) {
     const Floats left = gradientOf(static_cast<int>(2 * step));
     const Floats right = gradientOf(static_cast<int>(2 * step + 1));
-    EXPECT_EQ(store.push({.step = step, .node = tree.node(0).right}, filled(store, right)), Fate::Held);
-    EXPECT_EQ(store.push({.step = step, .node = tree.node(0).right}, filled(store, left)), Fate::Duplicate);
+    EXPECT_TRUE(store.push({.step = step, .node = tree.node(0).right}, filled(store, right)));
+    EXPECT_FALSE(store.push({.step = step, .node = tree.node(0).right}, filled(store, left)));
     EXPECT_EQ(store.version(), step);
-    EXPECT_EQ(store.push({.step = step, .node = tree.node(0).left}, filled(store, left)), Fate::Applied);
-    EXPECT_EQ(store.push({.step = step, .node = tree.node(0).left}, filled(store, left)), Fate::Duplicate);
+    EXPECT_TRUE(store.push({.step = step, .node = tree.node(0).left}, filled(store, left)));
+    EXPECT_FALSE(store.push({.step = step, .node = tree.node(0).left}, filled(store, left)));
     Floats sum = left;
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += right[i];
     plain.update(sum, step);
@@ -161,16 +160,18 @@ TEST(ShardStoreWhenComplete, MakesOneUpdateOfAStep) {
   EXPECT_EQ(weightsOf(store), plain.weights);
 }
 
-TEST(ShardStoreWhenComplete, AppliesStepsInTheirOrderWhateverThatOfTheirComing) {
+TEST(ShardStoreWhenComplete, KnowsWhichGrainsHaveCome) {
   ShardStore store(testLayout(), optionsOf(kMomentum), Acceptance::WhenComplete, false);
-  Plain plain(kMomentum);
-  EXPECT_EQ(store.push({.step = 2}, filled(store, gradientOf(2))), Fate::Held);
-  EXPECT_EQ(store.push({.step = 1}, filled(store, gradientOf(1))), Fate::Held);
-  EXPECT_EQ(store.version(), 0);
-  EXPECT_EQ(store.push({.step = 0}, filled(store, gradientOf(0))), Fate::Applied);
-  EXPECT_EQ(store.version(), 3);
-  for (int step = 0; step < 3; ++step) plain.update(gradientOf(step), step);
-  EXPECT_EQ(weightsOf(store), plain.weights);
+  const GrainTree tree(kGrains);
+  const GrainRange right = tree.node(tree.node(0).right).grains;
+  EXPECT_FALSE(store.hasCome(0, right));
+  store.push({.step = 0, .node = tree.node(0).right}, filled(store, gradientOf(0)));
+  EXPECT_TRUE(store.hasCome(0, right));
+  EXPECT_FALSE(store.hasCome(0, {0, kGrains}));
+  EXPECT_FALSE(store.hasCome(1, right));
+  store.push({.step = 0, .node = tree.node(0).left}, filled(store, gradientOf(1)));
+  EXPECT_TRUE(store.hasCome(0, {0, kGrains}));
+  EXPECT_FALSE(store.hasCome(1, right));
 }
 
 // ---- on commit
@@ -178,7 +179,7 @@ TEST(ShardStoreWhenComplete, AppliesStepsInTheirOrderWhateverThatOfTheirComing) 
 struct Committed {
   Committed() : store(testLayout(), optionsOf(kSgd), Acceptance::OnCommit, false) {}
 
-  Fate push(Step step, GrainRange grains) {
+  bool push(Step step, GrainRange grains) {
     const std::vector<int> nodes = tree.cover(grains);
     EXPECT_EQ(nodes.size(), 1U);
     return store.push({.step = step, .node = nodes.front()}, filled(store, gradientOf(grains.first)));
@@ -192,10 +193,10 @@ struct Committed {
 TEST(ShardStoreOnCommit, WaitsForTheWordAndRefusesWhatHasNotCome) {
   Committed c;
   EXPECT_FALSE(c.commit(0, {{0, 2}}));
-  EXPECT_EQ(c.push(0, {0, 2}), Fate::Held);
-  EXPECT_EQ(c.push(0, {3, 6}), Fate::Held);
-  EXPECT_EQ(c.push(0, {0, 2}), Fate::Duplicate);
-  EXPECT_EQ(c.push(0, {1, 2}), Fate::Duplicate);
+  EXPECT_TRUE(c.push(0, {0, 2}));
+  EXPECT_TRUE(c.push(0, {3, 6}));
+  EXPECT_FALSE(c.push(0, {0, 2}));
+  EXPECT_FALSE(c.push(0, {1, 2}));
   EXPECT_FALSE(c.commit(0, {{0, 2}, {2, 3}}));
   EXPECT_FALSE(c.commit(0, {{0, 1}}));  // a part of what came as one
   EXPECT_FALSE(c.commit(1, {{0, 2}}));
@@ -204,7 +205,7 @@ TEST(ShardStoreOnCommit, WaitsForTheWordAndRefusesWhatHasNotCome) {
   EXPECT_TRUE(c.commit(0, {{0, 2}}));
   EXPECT_EQ(c.store.version(), 1);
   EXPECT_FALSE(c.commit(0, {{0, 2}}));
-  EXPECT_EQ(c.push(0, {2, 3}), Fate::Duplicate);  // too late
+  EXPECT_FALSE(c.push(0, {2, 3}));  // too late
 }
 
 TEST(ShardStoreOnCommit, ScalesAPartToTheWholeBatch) {

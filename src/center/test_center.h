@@ -230,6 +230,14 @@ class SpokenCenter {
     return say(id, words::push(options), std::vector<float>(kTinySize, value));
   }
 
+  // A whole step's, where each counts alone: with a gradient of zeros, whose confirmation is not heard.
+  bool finish(LinkId id, const wire::Envelope& word) {
+    push(id, {.step = word.finished().work().step()}, 0);
+    std::erase_if(links[id].heard, [](const auto& one) { return one.head.has_received(); });
+    return say(id, word);
+  }
+  bool finish(LinkId id, Step step) { return finish(id, words::finished({step, {0, 2}})); }
+
   Center center;
   std::map<LinkId, RecordingLink> links;
 
