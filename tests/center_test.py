@@ -300,7 +300,7 @@ class Kills(Center):
 
     def test_another_worker_becomes_chief_of_workers_that_do_not_wait(self):
         process = self.start(*OWN_PACE, "--workers", "3", "--sync", "async")
-        self.reach(process, lambda: self.newest() >= 600)
+        self.reach(process, lambda: self.newest() >= 600 and self.points())
         first = self.chief()
         os.kill(self.workers()[first], signal.SIGKILL)
         self.reach(process, lambda: self.chief() not in (first, None))

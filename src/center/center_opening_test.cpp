@@ -342,6 +342,45 @@ TEST_F(Reopened, IsStillHalted) {
   EXPECT_TRUE(center.center.isOver());
 }
 
+// The newest checkpoint counts, and not who was first.
+TEST_F(Reopened, IsOneWithAnOlderStateByWhoWasThereBefore) {
+  center.say(4, words::hello({.token = 4, .opening = 76, .checkpoint = 50}));
+  EXPECT_FALSE(center.last(4, What::kWelcome).welcome().is_open());
+  EXPECT_FALSE(center.center.hasMembers());
+  CenterSetup setup = tinySetup();
+  setup.opening = 78;
+  setup.step = 50;
+  EXPECT_TRUE(center.load(4, setup));
+  EXPECT_TRUE(center.say(4, words::loaded()));
+  const wire::Welcome welcome = center.last(2, What::kWelcome).welcome();
+  EXPECT_TRUE(welcome.is_open());
+  EXPECT_EQ(welcome.done(), 50);
+}
+
+TEST_F(Reopened, IsNoneByOthersCheckpoints) {
+  center.say(4,
+             words::hello({.token = 4, .opening = 0, .checkpoint = 50}));  // a stranger's are of another run
+  EXPECT_TRUE(center.last(4, What::kWelcome).welcome().is_open());
+  center.say(5,
+             words::hello({.token = 5, .opening = 77, .checkpoint = 50}));  // it was in this one all the time
+  EXPECT_TRUE(center.last(5, What::kWelcome).welcome().is_open());
+  center.say(6, words::hello({.token = 6, .opening = 76, .checkpoint = 0}));
+  EXPECT_TRUE(center.last(6, What::kWelcome).welcome().is_open());
+}
+
+TEST_F(Reopened, IsNotSettledByAWordOfTheTimeBefore) {
+  center.say(2, words::reopen(77));
+  openAgain(100);  // its target
+  center.say(1, words::enter());
+  wire::Envelope late = words::settled();
+  late.mutable_settled()->set_opening(77);
+  EXPECT_TRUE(center.say(1, late));
+  EXPECT_FALSE(center.center.isOver());
+  late.mutable_settled()->set_opening(78);
+  EXPECT_TRUE(center.say(1, late));
+  EXPECT_TRUE(center.center.isOver());
+}
+
 struct ReopenedAtTheEnd : Reopened {
   void SetUp() override {
     center.center.halt(false);
@@ -405,6 +444,32 @@ TEST(CenterSnapshot, IsGoneOnWith) {
   ASSERT_EQ(floats.size(), 3U);
   EXPECT_EQ(floats[1].floats, expected[expected.size() - 2].floats);
   EXPECT_EQ(floats[2].floats, expected.back().floats);
+}
+
+TEST(CenterSnapshot, LacksWhatWorkersHadSeen) {
+  SpokenCenter before;
+  before.open(1, tinySetup());
+  EXPECT_TRUE(before.push(1, {.step = 0}));
+  const auto lostOf = [](SpokenCenter& center) {
+    wire::Envelope ask;
+    ask.mutable_ask_status();
+    center.say(99, ask);
+    return center.last(99, What::kStatus).status().lost();
+  };
+  SpokenCenter after({.life = 2});
+  after.center.restore(before.center.snapshot());
+  after.say(1, words::hello({.token = 1, .opening = 77, .life = 1, .version = 4}));
+  EXPECT_EQ(lostOf(after), 3);
+  after.say(2, words::hello({.token = 2, .opening = 77, .life = 1, .version = 6}));
+  EXPECT_EQ(lostOf(after), 5);
+  after.say(3, words::hello({.token = 3, .opening = 77, .life = 2, .version = 9}));  // seen since
+  after.say(4, words::hello({.token = 4, .opening = 76, .life = 1, .version = 9}));  // of another run
+  EXPECT_EQ(lostOf(after), 5);
+  SpokenCenter later({.life = 3});
+  later.center.restore(after.center.snapshot());
+  EXPECT_EQ(lostOf(later), 5);
+  later.say(3, words::hello({.token = 3, .opening = 77, .life = 2, .version = 3}));
+  EXPECT_EQ(lostOf(later), 7);
 }
 
 TEST(CenterSnapshot, OfAnotherServerIsRefused) {

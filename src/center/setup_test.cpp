@@ -125,7 +125,12 @@ const std::vector<Refusal> kRefusals = {
     {"ANegativeTarget", [](wire::Setup& s) { s.set_target(-1); }, kNumbers},
     {"ANegativeStep", [](wire::Setup& s) { s.set_step(-1); }, kNumbers},
     {"AStepThatCannotBeCountedOn", [](wire::Setup& s) { s.set_step(kHuge); }, kNumbers},
-    {"ATargetThatCannotBeReached", [](wire::Setup& s) { s.set_target(kHuge); }, kNumbers},
+    {"ATargetThatCannotBeReached", [](wire::Setup& s) { s.set_target(kHuge - 1); }, kNumbers},
+    {"APatternThatIsTooLong",
+     [](wire::Setup& s) { s.mutable_optimizer()->add_rules()->set_pattern(std::string(1001, 'a')); },
+     "too long"},
+    {"ANameThatIsTooLong", [](wire::Setup& s) { s.mutable_parameters(0)->set_name(std::string(1001, 'a')); },
+     "too long"},
     {"ANegativeStaleness", [](wire::Setup& s) { s.set_staleness(-1); }, kNumbers},
     {"NegativeBackups", [](wire::Setup& s) { s.set_backups(-1); }, kNumbers},
     {"NoMembers", [](wire::Setup& s) { s.set_members(0); }, kNumbers},
@@ -133,6 +138,13 @@ const std::vector<Refusal> kRefusals = {
 
 INSTANTIATE_TEST_SUITE_P(Each, SetupOnTheWireWith, testing::ValuesIn(kRefusals),
                          [](const auto& refusal) { return refusal.param.name; });
+
+TEST(SetupOnTheWire, MayHaveNoTarget) {
+  CenterSetup setup = testSetup();
+  setup.target = kNoTarget;
+  EXPECT_FALSE(toWire(setup).has_target());
+  EXPECT_EQ(fromWire(toWire(setup)).target, kNoTarget);
+}
 
 TEST(SetupOnTheWire, KeepsLosses) {
   const LossSum read = fromWire(toWire(LossSum{.loss = -1.5, .samples = 7, .top1 = 3, .top5 = 5}));

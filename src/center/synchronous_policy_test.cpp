@@ -176,6 +176,14 @@ TEST(BackupPolicy, WaitsWhereNoMoreThanItsBackupsAreThere) {
   EXPECT_EQ(policy.joined(3), "give 0 1:0-3 v1; give 3 1:3-6 v1");
 }
 
+// Some of those who were there may have left for good.
+TEST(BackupPolicy, DoesNotWaitForAllAfterARestart) {
+  ToldPolicy policy =
+      policyOf({.target = 9, .grains = 4, .members = 3, .backups = 1}, {.done = 5, .next = 5, .open = {}});
+  EXPECT_EQ(policy.joined(0), "");
+  EXPECT_EQ(policy.joined(1), "give 0 5:0-2 v5; give 1 5:2-4 v5");
+}
+
 TEST(BackupPolicy, WaitsForOnePartAtLeast) {
   ToldPolicy policy = policyOf({.target = 9, .grains = 1, .members = 3, .backups = 2});
   policy.joined(0);

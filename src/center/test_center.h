@@ -45,6 +45,10 @@ struct HelloOptions {
   std::uint32_t server = 0;
   std::uint32_t servers = 1;
   std::uint32_t protocol = kProtocol;
+  std::uint64_t opening = 0;
+  std::uint64_t life = 0;
+  Step version = 0;
+  Step checkpoint = 0;
 };
 inline wire::Envelope hello(const HelloOptions& options) {
   wire::Envelope word;
@@ -53,6 +57,10 @@ inline wire::Envelope hello(const HelloOptions& options) {
   word.mutable_hello()->set_servers(options.servers);
   word.mutable_hello()->set_token(options.token);
   word.mutable_hello()->set_name("a worker");
+  word.mutable_hello()->set_opening(options.opening);
+  word.mutable_hello()->set_life(options.life);
+  word.mutable_hello()->set_version(options.version);
+  word.mutable_hello()->set_checkpoint(options.checkpoint);
   return word;
 }
 inline wire::Envelope setup(const CenterSetup& setup) {
