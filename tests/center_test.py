@@ -501,6 +501,89 @@ def message(body, announced=None):
     return b"".join(frame(0, 0, 1, whole[at:at + 16384]) for at in range(0, len(whole), 16384))
 
 
+class Recovery(ByHand):
+    @staticmethod
+    def blocks(process, number):
+        """It awaits a signal on a thread of its own from then on."""
+        mask = re.search(r"SigBlk:\s+(\w+)", Path(f"/proc/{process.pid}/status").read_text())[1]
+        return int(mask, 16) >> (number - 1) & 1
+
+    def test_the_newest_checkpoint_counts_whoever_comes_first(self):
+        """Each worker has a folder of its own; the first to come back to a new server is the one without checkpoints."""
+        server, address = self.serve()
+        chief = self.join(address, *LONG, "--recovery-wait", "60s")
+        self.reach(chief, lambda: self.newest() >= 300)
+        other = self.join(address, *LONG, "--recovery-wait", "60s", job=self.folder / "other")
+        reached = self.newest()
+        self.reach(chief, lambda: self.newest() >= reached + 100 and (self.folder / "other" / "logs").exists())
+        chief.send_signal(signal.SIGSTOP)
+        server.kill()
+        server.communicate(timeout=LIMIT)
+        again, _ = self.serve(listen=address)
+        other_reached = lambda: self.newest(self.folder / "other")  # it begins anew, for want of something better
+        self.reach(other, lambda: other_reached() >= 50)
+        self.assertLess(other_reached(), reached)
+        chief.send_signal(signal.SIGCONT)
+        self.finish(chief)
+        self.finish(other)
+        self.finish(again)
+        summaries = [job for job in (self.job, self.folder / "other") if (job / "summary.json").exists()]
+        self.assertEqual([self.summary(job)["weights_hash"] for job in summaries], [self.calm()] * len(summaries))
+        self.assertTrue(summaries)
+
+    def test_what_a_server_lost_is_counted_and_said(self):
+        process = self.start(*OWN_PACE, "--sync", "async", "--workers", "2", "--servers", "2", "--snapshot-every", "1s",
+                             "--train-steps", "20000")
+        snapshots = [self.job / "snapshots" / f"server-{k}.snapshot" for k in (0, 1)]
+        for victim in (0, 1):
+            self.reach(process, snapshots[victim].exists)
+            written = snapshots[victim].stat().st_mtime_ns
+            self.reach(process, lambda: snapshots[victim].stat().st_mtime_ns != written)
+            reached = self.newest()
+            self.reach(process, lambda: self.newest() > reached)
+            os.kill(self.servers()[victim], signal.SIGKILL)
+            reached = self.newest()
+            self.reach(process, lambda: self.newest() > reached)
+        _, errors = self.finish(process)
+        said = re.findall(r"(\S+) came back from its snapshot: (\d+) updates of its parameters are lost", errors)
+        self.assertTrue(said, errors)
+        lost = [server["lost"] for server in self.summary()["center"]["servers"]]
+        self.assertGreater(sum(lost), 0)
+        self.assertLessEqual(max(int(count) for _, count in said), max(lost))
+        self.assertEqual(self.summary()["step"], 20000)
+
+    def test_until_the_time_is_over(self):
+        for rule in ("bsp", "async"):
+            with self.subTest(rule=rule):
+                job = self.folder / rule
+                self.train(*SMALL, "--max-time", "1s", "--workers", "2", "--servers", "1", "--sync", rule, job=job)
+                summary = self.summary(job)
+                self.assertGreater(summary["step"], 0)
+                self.assertEqual((summary["interrupted"], self.newest(job)), (False, summary["step"]))
+
+    def test_one_who_waits_leaves_when_it_is_asked(self):
+        taken = socket.socket()
+        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        self.addCleanup(taken.close)
+        worker = self.join(f"127.0.0.1:{taken.getsockname()[1]}", *LONG, "--recovery-wait", "600s")
+        self.wait_for(lambda: self.blocks(worker, signal.SIGTERM))
+        worker.send_signal(signal.SIGTERM)
+        self.finish(worker, code=75, limit=30)
+
+    def test_one_without_work_leaves_when_it_is_asked(self):
+        server, address = self.serve()
+        run = [*LONG, "--grains", "1"]
+        first = self.join(address, *run)
+        self.reach(first, lambda: self.newest() >= 50)
+        idle = self.join(address, *run)
+        self.wait_for(lambda: " 2 members," in self.run_program("status", address).stdout)
+        idle.send_signal(signal.SIGTERM)
+        output, _ = self.finish(idle, code=75, limit=30)
+        self.assertIn("goes on", output)
+        self.finish(first)
+        self.finish(server)
+
+
 class Strangers(ByHand):
     def credentials(self, name):
         """A file that a server makes which others could reach."""
