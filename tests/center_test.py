@@ -552,6 +552,31 @@ class Recovery(ByHand):
         self.assertLessEqual(max(int(count) for _, count in said), max(lost))
         self.assertEqual(self.summary()["step"], 20000)
 
+    def test_servers_that_come_back_from_different_openings(self):
+        servers = [self.serve("--snapshot-every", "1s", index=index, servers=2) for index in (0, 1)]
+        worker = self.join([address for _, address in servers], *OWN_PACE, "--sync", "async", "--train-steps", "8000")
+        snapshots = [self.folder / f"server-{index}" / f"server-{index}.snapshot" for index in (0, 1)]
+        self.reach(worker, lambda: all(snapshot.exists() for snapshot in snapshots))
+        old = snapshots[0].read_bytes()
+
+        def replace(index, state):
+            process, address = servers[index]
+            process.kill()
+            process.communicate(timeout=LIMIT)
+            snapshots[index].unlink(missing_ok=True)
+            if state:
+                snapshots[index].write_bytes(state)
+            servers[index] = self.serve("--snapshot-every", "1s", index=index, servers=2, listen=address)
+            reached = self.newest()
+            self.reach(worker, lambda: self.newest() > reached)
+        replace(1, None)  # the run is opened again
+        replace(0, old)   # with what was before that
+        output, _ = self.finish(worker)
+        self.assertIn("test accuracy", output)
+        for process, _ in servers:
+            self.finish(process)
+        self.assertEqual(self.summary()["step"], 8000)
+
     def test_until_the_time_is_over(self):
         for rule in ("bsp", "async"):
             with self.subTest(rule=rule):
