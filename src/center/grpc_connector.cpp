@@ -20,7 +20,7 @@ class ClientStream : public Stream {
       : poller_(poller), stub_(std::move(channel)), listener_(&listener) {}
 
   void start(const std::shared_ptr<ClientStream>& self) {
-    self_ = self;
+    keepAlive(self);
     stream_ = stub_.PrepareCall(&context_, kMethod, &poller_.queue());
     poller_.handOver();
     stream_->StartCall(&started_);
@@ -46,6 +46,7 @@ class ClientStream : public Stream {
   void startRead(grpc::ByteBuffer& bytes, Tag& tag) override { stream_->Read(&bytes, &tag); }
   void startWrite(const grpc::ByteBuffer& bytes, Tag& tag) override { stream_->Write(bytes, &tag); }
   bool readsToTheEnd() const override { return true; }
+  void cancel() override { context_.TryCancel(); }
 
   // First no more is sent; then, when the server has said its last word, its status is asked for.
   void finishIfIdle() override {
@@ -77,7 +78,7 @@ class ClientStream : public Stream {
     isClosing_ = false;
     if (!isReading_) finish();
   }
-  void onFinished() {
+  void over() override {
     {
       const std::lock_guard lock(listening_);
       if (listener_ != nullptr) {
@@ -85,11 +86,9 @@ class ClientStream : public Stream {
             ->closed(status_.ok() ? "it closed the connection" : status_.error_message());
       }
     }
-    std::shared_ptr<void> last;
     const std::lock_guard lock(mutex_);
     isDone_ = true;
     done_.notify_all();
-    last = std::move(self_);
   }
 
   Poller& poller_;
@@ -101,7 +100,6 @@ class ClientStream : public Stream {
   LinkListener* listener_;
   bool isClosing_ = false;  // WritesDone is under way
   bool isSilent_ = false;   // or has been
-  bool isFinishing_ = false;
   std::condition_variable done_;
   bool isDone_ = false;
   Tag started_{[this](bool ok) { onStarted(ok); }};
@@ -118,9 +116,10 @@ class ClientEnd : public Link {
 
   void send(const wire::Envelope& head, std::span<const float> floats,
             std::shared_ptr<const void> keep) override {
-    stream_->send(toBytes(head, floats, std::move(keep)));
+    stream_->send(head, floats, std::move(keep));
   }
   void close() override { stream_->end(); }
+  void cut() override { stream_->cut(); }
 
  private:
   std::shared_ptr<ClientStream> stream_;
@@ -147,6 +146,8 @@ std::unique_ptr<Link> GrpcServers::connect(int server, LinkListener& listener) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPongMilliseconds);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // See the listener.
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   // A connection of its own each time: a broken one must not be found again.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();

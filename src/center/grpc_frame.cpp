@@ -1,5 +1,6 @@
 #include "center/grpc_frame.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -33,8 +34,10 @@ grpc::ByteBuffer toBytes(const wire::Envelope& head, std::span<const float> floa
 
 std::optional<Message> toMessage(const std::shared_ptr<Held>& held) {
   std::vector<std::span<const std::byte>> parts;
+  std::size_t size = 0;
   for (const grpc::Slice& slice : held->slices) {
     if (slice.size() > 0) parts.push_back(std::as_bytes(std::span(slice.begin(), slice.size())));
+    size += slice.size();
   }
   std::size_t next = 0;
   // Takes the first bytes off; false where there are not so many.
@@ -50,7 +53,8 @@ std::optional<Message> toMessage(const std::shared_ptr<Held>& held) {
     return count == 0;
   };
   std::uint32_t length = 0;
-  if (!take(reinterpret_cast<std::byte*>(&length), kLengthBytes) || length > held->size) return std::nullopt;
+  if (!take(reinterpret_cast<std::byte*>(&length), kLengthBytes) || length > std::min(size, kLargestHead))
+    return std::nullopt;
   std::string head(length, '\0');
   Message message;
   if (!take(reinterpret_cast<std::byte*>(head.data()), length) || !message.head.ParseFromString(head))
@@ -58,6 +62,12 @@ std::optional<Message> toMessage(const std::shared_ptr<Held>& held) {
   parts.erase(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(next));
   message.payload = Payload(std::move(parts), held);
   return message;
+}
+
+std::size_t costOf(const Message& message) {
+  // With the queues' own entries and what an allocator adds.
+  constexpr std::size_t kEach = 1024;
+  return kEach + message.head.SpaceUsedLong() + message.payload.size();
 }
 
 }  // namespace cohort

@@ -21,19 +21,24 @@ grpc::ByteBuffer toBytes(const wire::Envelope& head, std::span<const float> floa
 
 // What was read, while somebody needs it.
 struct Held {
-  std::vector<grpc::Slice> slices;
-  std::function<void(std::size_t)> release;
-  std::size_t size = 0;
+  std::vector<grpc::Slice> slices{};
+  std::function<void(std::size_t cost)> release{};
+  std::size_t cost = 0;
 
   Held() = default;
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
   ~Held() {
-    if (release) release(size);
+    if (release) release(cost);
   }
 };
 
+// Bytes of an envelope that are refused unread: what it is parsed to takes many times as much memory.
+inline constexpr std::size_t kLargestHead = std::size_t{4} << 20;
+
 // Nothing where the bytes are no message.
 std::optional<Message> toMessage(const std::shared_ptr<Held>& held);
+// The memory that it takes while it waits, roughly. No message is free.
+std::size_t costOf(const Message& message);
 
 }  // namespace cohort

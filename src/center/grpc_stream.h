@@ -1,11 +1,12 @@
-// What both ends of a stream over gRPC share. Private to center.
+// What both ends of a stream over gRPC share: its order of reads and writes, its limits, its end. Private to center.
 #pragma once
 
 #include <atomic>
-#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -20,9 +21,6 @@ inline constexpr const char* kMethod = "/cohort.Center/Connect";
 // A peer that does not answer for so long is gone; a cut network sends no word of it.
 inline constexpr int kPingMilliseconds = 5000;
 inline constexpr int kPongMilliseconds = 10000;
-
-// Bytes of one link that were read and not yet dealt with.
-inline constexpr std::size_t kMostUnread = std::size_t{32} << 20;
 
 // gRPC writes lines of its own to stderr for each failed handshake; what concerns people is said in errors. With its variable
 // for that (GRPC_VERBOSITY) they are there again.
@@ -39,7 +37,7 @@ class Poller {
  public:
   explicit Poller(std::unique_ptr<grpc::CompletionQueue> queue)
       : queue_(std::move(queue)), thread_([this] { run(); }) {}
-  // All that was begun has ended, or ends now.
+  // No stream is there any more: gRPC aborts where something is begun on a queue that was shut down.
   ~Poller() {
     queue_->Shutdown();
     thread_.join();
@@ -53,126 +51,91 @@ class Poller {
   void handOver() { handedOver_.fetch_add(1, std::memory_order_release); }
 
  private:
-  void run() {
-    void* tag = nullptr;
-    bool ok = false;
-    while (queue_->Next(&tag, &ok)) {
-      (void)handedOver_.load(std::memory_order_acquire);
-      const auto ended = static_cast<Tag*>(tag)->ended;  // the tag may go with it
-      ended(ok);
-    }
-  }
+  void run();
 
   std::unique_ptr<grpc::CompletionQueue> queue_;
   std::atomic<std::uint64_t> handedOver_ = 0;
   std::thread thread_;
 };
 
-// Both ends of a stream: one read and one write at a time, then the finish. The object lives until that has ended.
+// What waits to be sent on one stream. Floats lie in memory that others share, so their bytes are not counted.
+struct UnsentLimits {
+  std::size_t messages = std::numeric_limits<std::size_t>::max();
+  std::size_t headBytes = std::numeric_limits<std::size_t>::max();
+};
+
+// Both ends of a stream: one read and one write at a time, then the finish. Thread-safe. The object lives until gRPC has answered
+// all of them, whatever their order: a read may end after the finish.
 class Stream {
  public:
+  // Of one link, read and not yet dealt with (see costOf): beyond this nothing more is read.
+  static constexpr std::size_t kMostUnread = std::size_t{32} << 20;
+
   virtual ~Stream() = default;
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  void send(grpc::ByteBuffer bytes) {
-    const std::lock_guard lock(mutex_);
-    if (isEnding_) return;
-    toSend_.push_back(std::move(bytes));
-    if (isRunning_ && toSend_.size() == 1) startWrite(toSend_.front(), wrote_);
-  }
-
+  // Beyond the limits the stream is cut.
+  void send(const wire::Envelope& head, std::span<const float> floats, std::shared_ptr<const void> keep);
   // Ends when all was sent.
-  void end() {
-    const std::lock_guard lock(mutex_);
-    isEnding_ = true;
-    finishIfIdle();
-  }
+  void end();
+  // Ends now; what waits to be sent is lost.
+  void cut();
 
  protected:
-  Stream() = default;
+  explicit Stream(const UnsentLimits& limits = {}) : limits_(limits) {}
 
+  // Before anything is begun.
+  void keepAlive(std::shared_ptr<Stream> self) { self_ = std::move(self); }
+  std::shared_ptr<Stream> self() const { return self_; }
   // The call is there: from now on both ways are open.
-  void begin() {
-    const std::lock_guard lock(mutex_);
-    isRunning_ = true;
-    isReading_ = true;
-    startRead(received_, read_);
-    if (!toSend_.empty()) startWrite(toSend_.front(), wrote_);
-  }
+  void begin();
+  // gRPC has answered the finish.
+  void onFinished();
+  // Where no call has come about.
+  void forget();
 
   virtual void hear(Message message) = 0;
   virtual void startRead(grpc::ByteBuffer& bytes, Tag& tag) = 0;
   virtual void startWrite(const grpc::ByteBuffer& bytes, Tag& tag) = 0;
-  // Under the mutex, when nothing is being sent any more.
+  // Under the mutex, at any time: all that is under way ends soon.
+  virtual void cancel() = 0;
+  // Under the mutex, when nothing may be sent any more.
   virtual void finishIfIdle() = 0;
   // A worker's end reads on when it has ended: the server's last word comes behind all others.
   virtual bool readsToTheEnd() const = 0;
+  // The last call: nothing is under way any more.
+  virtual void over() = 0;
 
   bool isSending() const { return !toSend_.empty(); }
 
   std::mutex mutex_;
-  std::shared_ptr<Stream> self_;  // until gRPC has done with it
   bool isRunning_ = false;
   bool isReading_ = false;
   bool isEnding_ = false;
+  bool isFinishing_ = false;  // nothing is begun any more
 
  private:
-  void onRead(bool ok) {
-    auto held = std::make_shared<Held>();
-    std::optional<Message> message;
-    if (ok) {
-      received_.Dump(&held->slices);
-      held->size = received_.Length();
-      message = toMessage(held);
-    }
-    if (!message) {
-      const std::lock_guard lock(mutex_);
-      isReading_ = false;
-      isEnding_ = true;
-      return finishIfIdle();
-    }
-    {
-      const std::lock_guard lock(mutex_);
-      unread_ += held->size;
-      held->release = [self = self_](std::size_t size) { self->released(size); };
-    }
-    held.reset();
-    hear(std::move(*message));
-    const std::lock_guard lock(mutex_);
-    isReading_ = false;
-    readOn();
-  }
+  struct Unsent {
+    grpc::ByteBuffer bytes;
+    std::size_t headBytes = 0;
+  };
 
-  void released(std::size_t size) {
-    const std::lock_guard lock(mutex_);
-    unread_ -= size;
-    readOn();
-  }
+  void onRead(bool ok);
+  void released(std::size_t cost);
+  void readOn();
+  void onWrote(bool ok);
+  void cutNow();
+  void leaveIfDone();
 
-  void readOn() {
-    if (isReading_ || !self_) return;
-    if (isEnding_ && !readsToTheEnd()) return finishIfIdle();
-    if (unread_ >= kMostUnread) return;
-    isReading_ = true;
-    startRead(received_, read_);
-  }
-
-  void onWrote(bool ok) {
-    const std::lock_guard lock(mutex_);
-    toSend_.pop_front();
-    if (!ok) {
-      toSend_.clear();
-      isEnding_ = true;
-    }
-    if (!toSend_.empty()) return startWrite(toSend_.front(), wrote_);
-    if (isEnding_) finishIfIdle();
-  }
-
+  UnsentLimits limits_;
+  std::shared_ptr<Stream> self_;  // until gRPC has done with it
+  bool isFinished_ = false;
   Tag read_{[this](bool ok) { onRead(ok); }};
   Tag wrote_{[this](bool ok) { onWrote(ok); }};
   grpc::ByteBuffer received_;
-  std::deque<grpc::ByteBuffer> toSend_;  // the first is being sent
+  std::deque<Unsent> toSend_;  // the first is being sent
+  std::size_t unsentHeadBytes_ = 0;
   std::size_t unread_ = 0;
 };
 
