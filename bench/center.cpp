@@ -1,6 +1,9 @@
 // One worker and one server of a center: how long it takes to send a gradient and to have new weights.
 //
-//   bench_center ADDRESS CREDENTIALS|- FLOATS STEPS    prints a line of JSON; ADDRESS as `cohort serve` says it
+//   bench_center ADDRESS CREDENTIALS|- FLOATS STEPS    ADDRESS as `cohort serve` says it
+//
+// Prints "begin" when the first step is done (memory is there then, and everybody is awake) and "end" after the last, each time waiting
+// for a line of input, so that somebody can look at the server's processor time between; then a line of JSON.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -29,6 +32,12 @@ CenterSetup setupOf(std::size_t floats, Step steps) {
       .rule = {.name = "async"}};
 }
 
+void sayAndWait(const char* what) {
+  fmt::print("{}\n", what);
+  std::fflush(stdout);
+  for (int c = std::getchar(); c != EOF && c != '\n';) c = std::getchar();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -47,6 +56,7 @@ int main(int argc, char** argv) {
   const CenterSetup setup = setupOf(floats, steps);
   std::vector<double> seconds;
   double updateSeconds = 0;
+  Step step = 0;
   {
     CenterClient client(servers, {});
     client.join();
@@ -54,18 +64,20 @@ int main(int argc, char** argv) {
     client.enter(setup, weights.span());
     for (CenterClient::Order order = client.next(); order.kind != CenterClient::Order::Kind::Over;) {
       if (order.kind == CenterClient::Order::Kind::End) {
+        sayAndWait("end");
         updateSeconds = fetchStatus(*servers, 10).front().updateSeconds;
         client.settle();
         order = client.next();
         continue;
       }
+      if (++step == 2) sayAndWait("begin");
       const Clock::time_point start = Clock::now();
       constexpr std::size_t kBucket = std::size_t{1} << 20;
       for (std::size_t at = 0; at < floats; at += kBucket)
         client.push(0, {at, std::min(floats, at + kBucket)}, gradient.span());
       client.finish(std::vector<LossSum>(1));
       order = client.next();
-      seconds.push_back(secondsSince(start));
+      if (step > 1) seconds.push_back(secondsSince(start));
     }
   }
   std::ranges::sort(seconds);

@@ -43,8 +43,7 @@ class Center {
   // The run is over, with its last duties.
   bool isOver() const { return leader_ ? leader_->isOver() : isOver_; }
   bool hasMembers() const;
-
-  // Which opening of a run it is in; 0 before the first.
+  // Of the run that is set up (see CenterSetup); 0: there is none.
   std::uint64_t opening() const { return setup_ ? setup_->opening : 0; }
 
   // Whether there is something that a server can go on with alone after its death. Where all servers step together, it would be

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <map>
 
 #include "base/parameter.h"
@@ -15,11 +16,23 @@ class Coverage {
     auto after = stretches_.lower_bound(range.begin);
     if (after != stretches_.end() && after->first < range.end) return false;
     if (after != stretches_.begin() && std::prev(after)->second > range.begin) return false;
-    stretches_.emplace_hint(after, range.begin, range.end);
     covered_ += range.size();
+    // Neighbours become one: who sends float by float takes no more memory.
+    std::size_t begin = range.begin;
+    std::size_t end = range.end;
+    if (after != stretches_.begin() && std::prev(after)->second == begin) {
+      begin = std::prev(after)->first;
+      stretches_.erase(std::prev(after));
+    }
+    if (after != stretches_.end() && after->first == end) {
+      end = after->second;
+      after = stretches_.erase(after);
+    }
+    stretches_.emplace_hint(after, begin, end);
     return true;
   }
   std::size_t covered() const { return covered_; }
+  std::size_t stretches() const { return stretches_.size(); }
 
  private:
   std::map<std::size_t, std::size_t> stretches_;  // begin to end

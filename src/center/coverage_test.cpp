@@ -21,6 +21,18 @@ TEST(Coverage, RefusesWhatIsThereInPart) {
   EXPECT_EQ(coverage.covered(), 40U);
 }
 
+TEST(Coverage, IsOneStretchWhereNeighboursMeet) {
+  Coverage coverage;
+  for (std::size_t at = 0; at < 100; at += 2) EXPECT_TRUE(coverage.add({at, at + 1}));
+  EXPECT_EQ(coverage.stretches(), 50U);
+  for (std::size_t at = 99; at < 100; at -= 2) EXPECT_TRUE(coverage.add({at, at + 1}));
+  EXPECT_EQ(coverage.stretches(), 1U);
+  EXPECT_EQ(coverage.covered(), 100U);
+  EXPECT_FALSE(coverage.add({50, 51}));
+  EXPECT_TRUE(coverage.add({100, 101}));
+  EXPECT_EQ(coverage.stretches(), 1U);
+}
+
 TEST(Coverage, AgreesWithAFlagForEachFloat) {
   std::mt19937 random(2);
   for (int round = 0; round < 50; ++round) {
@@ -34,6 +46,9 @@ TEST(Coverage, AgreesWithAFlagForEachFloat) {
       ASSERT_EQ(coverage.add({begin, end}), isFree);
       for (std::size_t at = begin; isFree && at < end; ++at) flags[at] = true;
     }
+    std::size_t stretches = flags[0] ? 1 : 0;
+    for (std::size_t at = 1; at < flags.size(); ++at) stretches += flags[at] && !flags[at - 1] ? 1 : 0;
+    ASSERT_EQ(coverage.stretches(), stretches);
     ASSERT_EQ(coverage.covered(), static_cast<std::size_t>(std::count(flags.begin(), flags.end(), true)));
   }
 }

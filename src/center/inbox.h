@@ -32,9 +32,13 @@ class Inbox {
   Incoming take() {
     std::unique_lock lock(mutex_);
     ready_.wait(lock, [this] { return !queue_.empty(); });
-    Incoming first = std::move(queue_.front());
-    queue_.pop_front();
-    return first;
+    return takeFirst();
+  }
+  // Nothing where nothing comes in this time.
+  std::optional<Incoming> takeWithin(std::chrono::duration<double> limit) {
+    std::unique_lock lock(mutex_);
+    if (!ready_.wait_for(lock, limit, [this] { return !queue_.empty(); })) return std::nullopt;
+    return takeFirst();
   }
   LinkId newLink() {
     const std::lock_guard lock(mutex_);
@@ -42,6 +46,12 @@ class Inbox {
   }
 
  private:
+  Incoming takeFirst() {
+    Incoming first = std::move(queue_.front());
+    queue_.pop_front();
+    return first;
+  }
+
   std::mutex mutex_;
   std::condition_variable ready_;
   std::deque<Incoming> queue_;

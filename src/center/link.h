@@ -42,6 +42,8 @@ class Link {
                     std::shared_ptr<const void> keep = {}) = 0;
   // What was sent before still goes out; nothing is received any more.
   virtual void close() = 0;
+  // The same, at once: what was not sent yet is lost.
+  virtual void cut() { close(); }
 };
 
 // Who is told what comes in over a link. The last word is `closed`, once.

@@ -6,7 +6,8 @@
 #include <thread>
 
 #include "center/client.h"
-#include "center/grpc_link.h"
+#include "center/grpc_connector.h"
+#include "center/grpc_listener.h"
 #include "center/local_connector.h"
 #include "center/server_loop.h"
 

@@ -20,7 +20,7 @@ namespace cohort {
 namespace {
 
 constexpr std::string_view kMagic = "cohortC1";
-constexpr std::uint32_t kLargestHead = 64 << 20;
+constexpr std::uint32_t kLargestSnapshotHead = 64 << 20;
 
 // Of all but itself.
 std::string hashOf(const Snapshot& snapshot) {
@@ -39,12 +39,37 @@ std::string hashOf(const Snapshot& snapshot) {
 
 }  // namespace
 
+void setApplied(wire::Snapshot& head, const StepSet& steps) {
+  head.set_applied_below(steps.below());
+  head.clear_applied_above();
+  for (const auto& [begin, end] : steps.stretches()) {
+    head.add_applied_above(begin);
+    head.add_applied_above(end);
+  }
+}
+
+StepSet appliedOf(const wire::Snapshot& head) {
+  StepSet steps(head.applied_below());
+  const auto& bounds = head.applied_above();
+  bool makesSense = bounds.size() % 2 == 0;
+  for (int i = 0; makesSense && i < bounds.size(); i += 2) {
+    makesSense =
+        bounds[i] > (i == 0 ? head.applied_below() : bounds[i - 1]) && steps.insert(bounds[i], bounds[i + 1]);
+  }
+  if (!makesSense) throw UsageError("the snapshot's steps make no sense; start without it");
+  return steps;
+}
+
 void writeSnapshot(const std::filesystem::path& path, Snapshot snapshot) {
   std::uint64_t floats = 0;
   for (const FloatBuffer& arena : snapshot.arenas) floats += arena.size();
   snapshot.head.set_floats(floats);
   snapshot.head.set_hash(hashOf(snapshot));
   const std::string head = snapshot.head.SerializeAsString();
+  if (head.size() > kLargestSnapshotHead) {
+    throw IoError(fmt::format("{} is not written: {} bytes before its floats are more than can be read again",
+                              path.string(), head.size()));
+  }
   const auto length = static_cast<std::uint32_t>(head.size());
   AtomicFile file(path);
   file.write(kMagic);
@@ -68,7 +93,7 @@ std::optional<Snapshot> readSnapshot(const std::filesystem::path& path) {
   readFileAt(file, path, 0, std::as_writable_bytes(std::span(magic)));
   readFileAt(file, path, magic.size(), std::as_writable_bytes(std::span(&length, 1)));
   if (magic != kMagic) refuse(path, "it is no snapshot of a server");
-  if (length > kLargestHead || length > size - begin) refuse(path, "its head is too long");
+  if (length > kLargestSnapshotHead || length > size - begin) refuse(path, "its head is too long");
   std::string head(length, '\0');
   readFileAt(file, path, begin, std::as_writable_bytes(std::span(head)));
   Snapshot snapshot;

@@ -10,6 +10,7 @@
 
 #include "base/float_buffer.h"
 #include "center/center.pb.h"
+#include "center/step_set.h"
 
 namespace cohort {
 
@@ -17,6 +18,11 @@ struct Snapshot {
   wire::Snapshot head;
   std::vector<FloatBuffer> arenas;  // the weights, then the slots
 };
+
+// The steps whose gradients were applied, as a head has them: all below a bound, and above it where stretches begin and end, in turn.
+void setApplied(wire::Snapshot& head, const StepSet& steps);
+// UsageError where they make no sense.
+StepSet appliedOf(const wire::Snapshot& head);
 
 // IoError where that fails; an older file is then still there.
 void writeSnapshot(const std::filesystem::path& path, Snapshot snapshot);

@@ -126,6 +126,38 @@ TEST_F(SnapshotFile, ThatMakesNoSenseIsRefused) {
   EXPECT_MENTIONS(refusal([](Snapshot& s) { s.arenas.pop_back(); }), "another number of floats");
 }
 
+TEST_F(SnapshotFile, ThatCouldNotBeReadAgainIsNotWritten) {
+  Snapshot large = testSnapshot();
+  large.head.mutable_setup()->set_config(std::string(std::size_t{64} << 20, 'x'));
+  EXPECT_MENTIONS(errorOf<IoError>([&] { writeSnapshot(path, std::move(large)); }), path.string());
+  EXPECT_EQ(readWholeFile(path), bytes);
+}
+
+TEST(SnapshotSteps, AreTheSameInAHead) {
+  StepSet steps(5);
+  for (const Step step : {7, 8, 9, 20, 30, 31}) steps.insert(step);
+  wire::Snapshot head;
+  setApplied(head, steps);
+  EXPECT_EQ(head.applied_below(), 5);
+  EXPECT_EQ((std::vector<Step>{head.applied_above().begin(), head.applied_above().end()}),
+            (std::vector<Step>{7, 10, 20, 21, 30, 32}));
+  const StepSet found = appliedOf(head);
+  EXPECT_EQ(found.below(), 5);
+  EXPECT_EQ(found.stretches(), steps.stretches());
+  setApplied(head, StepSet(3));
+  EXPECT_EQ(head.applied_above_size(), 0);
+}
+
+TEST(SnapshotSteps, ThatMakeNoSenseAreRefused) {
+  for (const std::vector<Step>& bounds : std::vector<std::vector<Step>>{
+           {6}, {6, 6}, {7, 6}, {5, 6}, {4, 6}, {6, 8, 8, 9}, {6, 8, 7, 9}, {10, 12, 6, 8}, {6, 8, 9}}) {
+    wire::Snapshot head;
+    head.set_applied_below(5);
+    for (const Step bound : bounds) head.add_applied_above(bound);
+    EXPECT_MENTIONS(errorOf<UsageError>([&] { appliedOf(head); }), "make no sense");
+  }
+}
+
 TEST_F(SnapshotFile, ThatCannotBeReadIsAnError) {
   std::filesystem::remove(path);
   std::filesystem::create_directory(path);

@@ -1,7 +1,11 @@
-// A set of steps that is nearly an interval: all below a bound, and a few above. Private to center.
+// A set of steps that is nearly an interval: all below a bound, and a few stretches above. It takes memory by stretches, not by
+// steps: a step that never comes keeps nothing but itself open. Private to center.
 #pragma once
 
-#include <set>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <vector>
 
 #include "base/batch.h"
 
@@ -11,23 +15,53 @@ class StepSet {
  public:
   explicit StepSet(Step below = 0) : below_(below) {}
 
-  bool contains(Step step) const { return step < below_ || above_.contains(step); }
-  // False where it was there.
-  bool insert(Step step) {
-    if (contains(step)) return false;
-    above_.insert(step);
-    while (!above_.empty() && *above_.begin() == below_) {
-      above_.erase(above_.begin());
-      ++below_;
+  bool contains(Step step) const {
+    if (step < below_) return true;
+    const auto after = stretches_.upper_bound(step);
+    return after != stretches_.begin() && std::prev(after)->second > step;
+  }
+  // False where it was there. The last of all numbers is no step: nothing could end behind it.
+  bool insert(Step step) { return step < std::numeric_limits<Step>::max() && insert(step, step + 1); }
+  // Steps [begin, end); false, and nothing is changed, where some were there or there are none.
+  bool insert(Step begin, Step end) {
+    if (begin >= end || begin < below_) return false;
+    auto after = stretches_.lower_bound(begin);
+    if (after != stretches_.end() && after->first < end) return false;
+    if (after != stretches_.begin()) {
+      const auto before = std::prev(after);
+      if (before->second > begin) return false;
+      if (before->second == begin) {
+        begin = before->first;
+        stretches_.erase(before);
+      }
+    }
+    if (after != stretches_.end() && after->first == end) {
+      end = after->second;
+      after = stretches_.erase(after);
+    }
+    if (begin == below_) {
+      below_ = end;
+    } else {
+      stretches_.emplace_hint(after, begin, end);
     }
     return true;
   }
+
   Step below() const { return below_; }
-  const std::set<Step>& above() const { return above_; }
+  // Above the bound, begin to end; none touches another or the bound.
+  const std::map<Step, Step>& stretches() const { return stretches_; }
+  // The same, step by step.
+  std::vector<Step> above() const {
+    std::vector<Step> steps;
+    for (const auto& [begin, end] : stretches_) {
+      for (Step step = begin; step < end; ++step) steps.push_back(step);
+    }
+    return steps;
+  }
 
  private:
   Step below_;
-  std::set<Step> above_;
+  std::map<Step, Step> stretches_;
 };
 
 }  // namespace cohort

@@ -1,6 +1,7 @@
 #include "center/step_set.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -27,7 +28,8 @@ TEST(StepSet, ClosesUpBehindItsBound) {
   steps.insert(2);
   steps.insert(1);
   EXPECT_EQ(steps.below(), 0);
-  EXPECT_EQ(steps.above(), (std::set<Step>{1, 2}));
+  EXPECT_EQ(steps.above(), (std::vector<Step>{1, 2}));
+  EXPECT_EQ(steps.stretches(), (std::map<Step, Step>{{1, 3}}));
   steps.insert(0);
   EXPECT_EQ(steps.below(), 3);
   EXPECT_TRUE(steps.above().empty());
@@ -43,6 +45,58 @@ TEST(StepSet, IsAnIntervalInTheEndWhateverTheOrder) {
     for (const Step step : order) EXPECT_TRUE(steps.insert(step));
     EXPECT_EQ(steps.below(), 50);
     EXPECT_TRUE(steps.above().empty());
+  }
+}
+
+TEST(StepSet, TakesNoMoreMemoryWhileOneStepNeverComes) {
+  StepSet steps;
+  for (Step step = 1; step <= 1'000'000; ++step) ASSERT_TRUE(steps.insert(step));
+  EXPECT_EQ(steps.stretches(), (std::map<Step, Step>{{1, 1'000'001}}));
+  EXPECT_FALSE(steps.contains(0));
+  EXPECT_TRUE(steps.insert(0));
+  EXPECT_EQ(steps.below(), 1'000'001);
+  EXPECT_TRUE(steps.stretches().empty());
+}
+
+TEST(StepSet, HasNoLastNumber) {
+  StepSet steps;
+  constexpr Step kLast = std::numeric_limits<Step>::max();
+  EXPECT_FALSE(steps.insert(kLast));
+  EXPECT_FALSE(steps.contains(kLast));
+  EXPECT_TRUE(steps.insert(kLast - 1));
+  EXPECT_TRUE(steps.contains(kLast - 1));
+}
+
+TEST(StepSet, TakesStretchesThatAreFree) {
+  StepSet steps(2);
+  EXPECT_TRUE(steps.insert(5, 8));
+  EXPECT_TRUE(steps.insert(10, 12));
+  for (const auto& [begin, end] : std::vector<std::pair<Step, Step>>{
+           {5, 8}, {1, 3}, {4, 6}, {7, 9}, {6, 7}, {4, 20}, {8, 11}, {9, 9}, {9, 8}, {-5, 1}})
+    EXPECT_FALSE(steps.insert(begin, end)) << begin << "-" << end;
+  EXPECT_EQ(steps.stretches(), (std::map<Step, Step>{{5, 8}, {10, 12}}));
+  EXPECT_TRUE(steps.insert(8, 10));
+  EXPECT_EQ(steps.stretches(), (std::map<Step, Step>{{5, 12}}));
+  EXPECT_TRUE(steps.insert(2, 5));
+  EXPECT_EQ(steps.below(), 12);
+}
+
+TEST(StepSet, AgreesWithAFlagForEachStep) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 50; ++round) {
+    StepSet steps(3);
+    std::vector<bool> flags(60);
+    std::fill_n(flags.begin(), 3, true);
+    for (int i = 0; i < 50; ++i) {
+      const Step begin = random() % 59;
+      const Step end = begin + 1 + random() % std::min<Step>(4, 60 - begin);
+      const bool isFree = std::find(flags.begin() + begin, flags.begin() + end, true) == flags.begin() + end;
+      ASSERT_EQ(steps.insert(begin, end), isFree);
+      if (isFree) std::fill(flags.begin() + begin, flags.begin() + end, true);
+      for (Step step = 0; step < 60; ++step)
+        ASSERT_EQ(steps.contains(step), flags[static_cast<std::size_t>(step)]);
+      ASSERT_EQ(std::count(flags.begin(), flags.end(), true), steps.below() + std::ssize(steps.above()));
+    }
   }
 }
 
