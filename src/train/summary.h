@@ -26,6 +26,13 @@ struct WorkerSummary {
   std::int64_t peakMemoryBytes = 0;
 };
 
+// How a worker's part of a run ended.
+enum class Ending {
+  Done,     // the run has reached its length
+  Stopped,  // the whole run was asked to stop; it goes on from its last checkpoint
+  Left,     // this worker of a center alone was asked to stop; the run goes on with others
+};
+
 struct RunSummary {
   std::string network;
   std::string dataset;
@@ -51,6 +58,7 @@ struct RunSummary {
   std::string weightsHash;
   std::string checkpoint;  // the last one's path
   bool interrupted = false;
+  Ending ending = Ending::Done;        // of a center's workers
   bool isChief = true;                 // of a center's workers, whose summary is the run's
   std::vector<WorkerSummary> workers;  // by rank; on the first one only
   std::vector<ServerStatus> center;    // its servers, at the end; none without one
