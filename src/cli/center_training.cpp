@@ -35,7 +35,8 @@ bool isEachAlone(const RunConfig& config) {
 Request joinRequest(const RunContext& context, const TrainArguments& arguments, std::size_t servers) {
   const std::string count = std::to_string(servers);
   const std::string given = givenText(arguments, "servers").value_or("0");
-  if (given != "0" && given != count) {
+  const auto wanted = std::strtoul(given.c_str(), nullptr, 10);  // 0: as many as the rule needs
+  if (wanted != 0 && wanted != servers) {
     throw UsageError(fmt::format(
         "--servers {}, but --join names {} server{}; name all of them in their order, or leave --servers out",
         given, count, servers == 1 ? "" : "s"));

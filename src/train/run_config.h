@@ -191,7 +191,7 @@ void visitSettings(Config& c, Visit&& visit) {
   visit(Setting{"batch-per-worker", group, "N", "instead of --batch-size: samples of each worker in a step"},
         c.batchPerWorker);
   visit(Setting{"sync", group, "RULE",
-                "bsp, local, diloco, or through a center: async, ssp, backup; docs/workers.md", true},
+                "bsp, local, diloco; with a center async, ssp, backup; docs/workers.md", true},
         c.sync);
   visit(Setting{"servers", group, "M", "servers of a center (default: 1 for rules that need one); bsp too"},
         c.servers);
