@@ -15,7 +15,7 @@ import time
 import unittest
 from pathlib import Path
 
-from program import LIMIT, processes_with
+from program import LIMIT, PROGRAM, ProgramTest, processes_with
 from training_run import TrainingTest
 
 SMALL = ("--network mnist-fc --dataset synthetic --samples 500 --test-samples 80 --batch-size 40 --grains 8 "
@@ -257,6 +257,7 @@ class Kills(Center):
         self.reach(process, lambda: "ShdPnd:\t0000000000000000" in Path(f"/proc/{process.pid}/status").read_text())
         process.send_signal(signal.SIGINT)
         self.finish(process, code=130, limit=10)
+        self.assertFalse((self.job / "center.txt").exists())
         self.wait_for(lambda: not self.alive(), limit=10)
         self.train(*SMALL, "--checkpoint-every", "0", "--train-steps", self.newest() + 1, "--servers", "1")
 
@@ -390,6 +391,64 @@ class Kills(Center):
         self.assertEqual(self.summary()["weights_hash"], self.calm())
 
 
+    def ask_to_stop(self, *more):
+        """A run whose server has been asked to stop, but whose workers stand still."""
+        shutil.rmtree(self.job, ignore_errors=True)
+        process = self.start(*LONG, "--servers", "1", "--train-steps", "1000000", "--stall-timeout", "60", *more)
+        self.reach(process, lambda: self.newest() >= 100)
+        workers = self.workers().values()
+        for worker in workers:
+            os.kill(worker, signal.SIGSTOP)
+        process.send_signal(signal.SIGINT)
+        self.reach(process, lambda: "asked to stop" in (self.job / "logs" / "server-0.txt").read_text())
+        return process, workers
+
+    def test_a_worker_that_dies_while_the_run_stops(self):
+        process, workers = self.ask_to_stop("--workers", "1")
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+        _, errors = self.finish(process, code=75)
+        self.assertRegex(errors, r"warning: worker 0 was ended by signal 9 \(Killed\) after step \d+, while the run was asked to "
+                                 rf"stop; the same command goes on from the checkpoint of step {self.newest()}\n")
+
+    def test_the_first_server_dies_while_the_run_stops(self):
+        """The next one is asked as well, and waits for its workers to come back."""
+        for rule in ("bsp", "async"):
+            with self.subTest(rule):
+                process, workers = self.ask_to_stop("--workers", "2", "--sync", rule, "--snapshot-every", "0.1s")
+                os.kill(self.servers()[0], signal.SIGKILL)
+                self.reach(process, lambda: (self.job / "logs" / "server-0.txt").read_text().count(" listens at ") == 2)
+                for worker in workers:
+                    os.kill(worker, signal.SIGCONT)
+                output, errors = self.finish(process, code=75, limit=40)
+                self.assertIn("server 0 was ended by signal 9", errors)
+                self.assertIn("stopped by a signal", output)
+                self.assertEqual((self.summary()["interrupted"], self.summary()["step"]), (True, self.newest()))
+
+    def test_no_address_stays_where_a_run_fails_or_is_stopped_early(self):
+        done = self.train(*SMALL, "--servers", "1", "--train-steps", "10", "--init-from", "nowhere.safetensors", code=3)
+        self.assertIn("nowhere.safetensors", done.stderr)
+        self.assertFalse((self.job / "center.txt").exists())
+        process = self.start(*LONG, "--servers", "1", "--train-steps", "1000000")
+        self.reach(process, (self.job / "center.txt").exists)
+        process.send_signal(signal.SIGTERM)
+        self.finish(process, code=75)
+        self.assertFalse((self.job / "center.txt").exists())
+
+    def test_a_server_that_cannot_start_says_why(self):
+        deep = self.temporary / ("x" * 100)
+        deep.mkdir()
+        self.addCleanup(deep.rmdir)
+        done = ProgramTest.run_program(self, "train", *SMALL, "--servers", "1", "--job-dir", self.job, code=2,
+                                       env={**self.environment(), "TMPDIR": str(deep)})
+        self.assertRegex(done.stderr, rf"\Acohort: the socket's path {deep}/\S+ is too long: .*TMPDIR.*\n\Z")
+
+    def test_without_a_folder_for_temporary_files(self):
+        done = ProgramTest.run_program(self, "train", *SMALL, "--servers", "1", "--job-dir", self.job, code=3,
+                                       env={**self.environment(), "TMPDIR": "/nonexistent"})
+        self.assertRegex(done.stderr, r"\Acohort: cannot use /nonexistent for temporary files: .*\n\Z")
+
+
 class ByHand(Center):
     """Servers and workers that nobody supervises."""
 
@@ -445,7 +504,9 @@ class Joining(ByHand):
         second = self.join(address, *LONG)
         self.reach(first, lambda: self.newest() >= 300)
         first.send_signal(signal.SIGTERM)
-        self.finish(first, code=75)
+        output, _ = self.finish(first, code=75)
+        self.assertIn("left the run, which goes on", output)
+        self.assertNotIn("stopped by a signal", output)
         output, _ = self.finish(second)
         self.assertIn("test accuracy", output)
         self.finish(server)
@@ -457,13 +518,18 @@ class Joining(ByHand):
             addresses = [address for _, address in servers]
             worker = self.join(addresses, *LONG)
             before = self.newest()
-            self.reach(worker, lambda: self.newest() >= before + 100)
+            self.reach(worker, lambda: self.newest() >= before + 50)
+            other = self.join(addresses, *LONG, job=self.folder / "other")
+            self.reach(worker, lambda: ", 2 members," in self.run_program("status", ",".join(addresses)).stdout)
             servers[asked][0].send_signal(signal.SIGTERM)
             output, _ = self.finish(servers[asked][0], code=75)
             self.assertIn("asked to stop: the run ends after a checkpoint", output)
             self.finish(servers[1 - asked][0])
             output, _ = self.finish(worker, code=75)
-            self.assertIn("stopped by a signal", output)
+            self.assertIn("stopped by a signal; go on with: ", output)
+            output, _ = self.finish(other, code=75)
+            self.assertIn("the run was stopped\n", output)
+            self.assertNotIn("goes on", output)
             self.assertEqual(self.summary()["step"], self.newest())
         server, address = self.serve()
         self.finish(self.join(address, *LONG))
@@ -474,6 +540,108 @@ class Joining(ByHand):
         server, _ = self.serve()
         server.send_signal(signal.SIGTERM)
         self.finish(server, code=75, limit=5)
+
+
+    def test_what_a_worker_cannot_use_is_said(self):
+        server, address = self.serve()
+        worker = self.join(address, *SMALL, "--train-steps", "20", "--workers", "4", "--chaos", "1", "--max-restarts", "2",
+                           "--elastic", "--stall-timeout", "5s", "--snapshot-every", "1s", "--eval-batch-size", "100")
+        output, _ = self.finish(worker)
+        for setting in ("chaos", "max-restarts", "elastic", "stall-timeout", "snapshot-every", "workers"):
+            self.assertIn(f"note: {setting} has no effect here: ", output)
+        self.assertIn("note: --eval-batch-size has no effect: ", output)
+        self.finish(server)
+
+    def test_logs_of_workers_that_share_a_folder(self):
+        server, address = self.serve()
+        run = [*SMALL, "--sync", "async", "--train-steps", "3000", "--checkpoint-every", "100"]
+        first = self.join(address, *run)
+        self.reach(first, lambda: self.newest() >= 100)
+        second = self.join(address, *run)
+        for worker in (first, second, server):
+            self.finish(worker)
+        logs = sorted((self.job / "logs").iterdir())
+        names = sorted(f"worker-{socket.gethostname()}-{worker.pid}.txt" for worker in (first, second))
+        self.assertEqual([log.name for log in logs], names)
+        for log in logs:
+            for line in log.read_text().splitlines():
+                self.assertRegex(line, r"^\S+ \S+ step \d+, own step \d+: ")
+
+
+class Serving(ByHand):
+    """A server's folder."""
+
+    def test_it_says_where_the_center_is(self):
+        folder = self.folder / "center"
+        first, a = self.serve(index=0, servers=2, job=folder)
+        second, b = self.serve(index=1, servers=2, job=folder)
+        worker = self.join((a, b), *LONG, "--train-steps", "1000000")
+        self.reach(worker, lambda: self.newest() >= 50)
+        shown = self.run_program("status", folder).stdout
+        self.assertRegex(shown, rf"\Absp: step \d+ of 1000000, 1 member, 0 gradients dropped\n(.*\n)+server 0 at {a}: (.*\n)+"
+                                rf"server 1 at {b}: ")
+        first.send_signal(signal.SIGTERM)
+        self.finish(first, code=75)
+        self.finish(second)
+        self.finish(worker, code=75)
+        self.assertIn("no center is running in", self.run_program("status", folder, code=2).stderr)
+
+    def test_it_has_what_status_needs(self):
+        folder = self.folder / "center"
+        _, address = self.serve(job=folder, listen="0.0.0.0:0")
+        port = address.split(":")[1]
+        self.assertEqual(self.run_program("status", folder).stdout, f"server 0 at 127.0.0.1:{port}: no run yet\n")
+
+    def test_two_servers_of_one_number_do_not_share_it(self):
+        self.serve(job=self.folder / "center")
+        done = self.run_program("serve", "--job-dir", self.folder / "center", code=2)
+        self.assertRegex(done.stderr, r"\Acohort: another server 0 is using \S+/center; give another --job-dir, .*\n\Z")
+
+    def test_what_it_goes_on_with_is_said(self):
+        folder = self.folder / "center"
+        server, address = self.serve("--snapshot-every", "0.1s", job=folder)
+        worker = self.join(address, *OWN_PACE, "--sync", "async", "--train-steps", "1000000")
+        self.reach(worker, (folder / "server-0.snapshot").exists)
+        self.end(worker)
+        self.end(server)
+        (folder / "server-0.snapshot.tmp-123").write_text("half")
+        (folder / "server-1.snapshot.tmp-123").write_text("another's")
+        server = self.start_program("serve", "--job-dir", folder)
+        self.assertRegex(server.stdout.readline(), rf"\Agoes on with async, step \d+, from {folder}/server-0.snapshot; ")
+        self.assertEqual([path.name for path in folder.glob("*.tmp-*")], ["server-1.snapshot.tmp-123"])
+
+    def test_folders_that_cannot_be(self):
+        (self.folder / "file").touch()
+        for words, code, sentence in ((["serve", "--job-dir", ""], 2, "--job-dir needs a folder's name"),
+                                      (["serve", "--job-dir", "file/below"], 3, "cannot make the folder file/below: "),
+                                      (["serve", "--job-dir", "file"], 3, "cannot make the folder file: "),
+                                      (["serve", "--listen", "0.0.0.0:0", "--job-dir", "file/below"], 3, "file/below"),
+                                      (["credentials", "file/below/a.pem"], 3, "file/below/a.pem"),
+                                      (["status", "file/below"], 2, "cohort status takes HOST:PORT"),
+                                      (["status", self.folder], 2, "no center is running in")):
+            with self.subTest(words):
+                done = self.run_program(*words, code=code)
+                self.assertIn(sentence, done.stderr)
+                self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
+
+class Replays(Center):
+    def test_through_a_center_has_the_bits_of_plain_training(self):
+        run = [*SMALL, "--train-steps", "40", "--checkpoint-every", "20", "--receipt-every", "5", "--workers", "2"]
+        for more in (["--servers", "2"], ["--sync", "backup", "--backups", "0"]):
+            with self.subTest(more):
+                shutil.rmtree(self.job, ignore_errors=True)
+                self.train(*run, *more)
+                done = self.run_program("verify", self.job, "--replay", "20:40", "--workers", "2")
+                self.assertEqual(done.stdout, "equal: 4 receipts, of steps 25 to 40\n")
+
+    def test_what_has_other_bits_each_time_is_refused(self):
+        for rule in (["async"], ["ssp"], ["backup", "--backups", "1"]):
+            with self.subTest(rule):
+                shutil.rmtree(self.job, ignore_errors=True)
+                self.train(*SMALL, "--train-steps", "10", "--workers", "2", "--sync", *rule)
+                done = self.run_program("verify", self.job, "--replay", "0:10", code=2)
+                self.assertRegex(done.stderr, rf"\Acohort: {self.job} cannot be replayed exactly: with --sync {rule[0]}.*\n\Z")
 
 
 # ---- strangers
@@ -765,8 +933,16 @@ class Refusals(ByHand):
         self.assertEqual(self.summary()["weights_hash"], self.calm())
 
     def test_wrong_usage(self):
+        joined = ["train", *SMALL, "--join", "127.0.0.1:1"]
         for words, sentence in (
-                (["train", *SMALL, "--join", "127.0.0.1:1", "--sync", "local"], "--sync local has no center"),
+                ([*joined, "--sync", "local"], "--sync local has no center"),
+                ([*joined, "--wire", "fp16"], "--wire fp16 is for workers without a center"),
+                ([*joined, "--servers", "2"], "--servers 2, but --join names 1 server; name all of them"),
+                (["train", "--join", "127.0.0.1:1", "--batch-per-worker", "20"], "--batch-per-worker says nothing with --join"),
+                (["train", *SMALL, "--join", "127.example.com:1"], "127.example.com:1 is on another machine"),
+                (["train", *SMALL, "--credentials", "run.pem"], "--credentials is for a worker that joins"),
+                (["train", *SMALL, "--servers", "1", "--insecure"], "--insecure is for a worker that joins"),
+                (["status", "198.51.100.1:7000"], "198.51.100.1:7000 is on another machine: give --credentials FILE"),
                 (["train", *SMALL, "--join", "127.0.0.1"], "--join takes HOST:PORT"),
                 (["train", *SMALL, "--join", ""], "--join"),
                 (["train", *SMALL, "--workers", "2", "--servers", "1", "--sync", "diloco"], "--sync diloco has no center"),
@@ -784,6 +960,21 @@ class Refusals(ByHand):
                 self.assertIn(sentence, done.stderr)
                 self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         self.assertEqual([path.name for path in self.folder.iterdir()], ["tmp"])
+
+    def test_workers_of_mpirun_have_no_center(self):
+        for rule in (["--sync", "async"], ["--sync", "backup"], ["--servers", "2"]):
+            with self.subTest(rule):
+                done = subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "2", PROGRAM, "train", *SMALL,
+                                       "--train-steps", "5", "--job-dir", self.job, *rule], cwd=self.folder, text=True,
+                                      capture_output=True, timeout=LIMIT, check=False, env=os.environ)
+                self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+                self.assertIn(f"cohort: worker 0: {' '.join(rule)} is training with a center, which workers that mpirun starts "
+                              "do not have; ", done.stderr)
+                self.assertFalse(self.job.exists())
+
+    def test_what_older_names_say_is_shown(self):
+        done = self.train(*SMALL, "--train-steps", "5", "--servers", "1", "--eval-batch-size", "100")
+        self.assertEqual(done.stdout.count("note: --eval-batch-size has no effect: "), 1, done.stdout)
 
     def test_an_address_that_is_taken(self):
         _, address = self.serve()

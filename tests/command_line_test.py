@@ -37,9 +37,10 @@ class Words(TrainingTest):
         self.expect_error(2, r"--quantum; see cohort train --help", "train", "--quantum")
         self.expect_error(2, r"--learning-rat; see|did you mean --lr", "train", "--learning-rat", "1")
         self.expect_error(2, r"'minst' \(did you mean 'mnist'\?\)", "train", "--dataset", "minst")
-        self.expect_error(2, r"'trian' is no command: it is train, eval, describe, data, report, study, verify or bench", "trian")
+        self.expect_error(2, r"'trian' is no command: it is train, serve, credentials, status, eval, describe, data, report, study, "
+                             r"verify or bench", "trian")
         self.expect_error(2, r"did you mean 'mnist-cnn'\?", "train", "--network", "mnist-cn")
-        self.expect_error(2, r"train, eval, describe, data, report, study, verify or bench")
+        self.expect_error(2, r"train, serve, credentials, status, eval, describe, data, report, study, verify or bench")
 
     def test_wrong_values_are_usage_errors(self):
         for pattern, arguments in (

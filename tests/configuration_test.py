@@ -126,7 +126,7 @@ class Configuration(TrainingTest):
     def test_what_older_programs_could_and_this_cannot_has_a_sentence(self):
         for pattern, arguments in ((r"--num-gpus 1 is not possible", ["--num-gpus", "1"]),
                                    (r"--mode 2dev-model is not possible yet", ["--mode", "2dev-model"]),
-                                   (r"--sync false is not possible yet", ["--sync=false"]),
+                                   (r"--ps-hosts a:1 is --join here, for a worker", ["--ps_hosts", "a:1"]),
                                    (r"--sync-rule EASGD is not possible yet", ["--sync_rule", "EASGD"]),
                                    (r"--eval is a command of its own: cohort eval", ["--eval"]),
                                    (r"--batch-norm-decay 0\.9 is not possible yet: it is 0\.997 in resnet20",

@@ -57,7 +57,10 @@ Snapshot Center::snapshot() {
   head.set_version(store_->version());
   head.set_lost(lostBefore_ + lost_);
   head.set_applied_below(store_->applied().below());
-  for (const Step step : store_->applied().above()) head.add_applied_above(step);
+  for (const auto& [begin, end] : store_->applied().stretches()) {
+    head.add_applied_above(begin);
+    head.add_applied_above(end);
+  }
   if (leader_) {
     const Progress progress = leader_->progress();
     head.set_done(progress.done);
@@ -82,7 +85,8 @@ void Center::restore(Snapshot snapshot) {
   }
   setUp(cohort::fromWire(head.setup()));
   StepSet applied(head.applied_below());
-  for (const Step step : head.applied_above()) applied.insert(step);
+  for (int i = 0; i + 1 < head.applied_above_size(); i += 2)
+    applied.insert(head.applied_above(i), head.applied_above(i + 1));
   std::ranges::copy(snapshot.arenas.front().span(), store_->weights().begin());
   std::size_t next = 1;
   for (const Shard::Slot& slot : store_->slots())

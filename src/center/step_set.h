@@ -5,7 +5,6 @@
 #include <iterator>
 #include <limits>
 #include <map>
-#include <vector>
 
 #include "base/batch.h"
 
@@ -50,14 +49,6 @@ class StepSet {
   Step below() const { return below_; }
   // Above the bound, begin to end; none touches another or the bound.
   const std::map<Step, Step>& stretches() const { return stretches_; }
-  // The same, step by step.
-  std::vector<Step> above() const {
-    std::vector<Step> steps;
-    for (const auto& [begin, end] : stretches_) {
-      for (Step step = begin; step < end; ++step) steps.push_back(step);
-    }
-    return steps;
-  }
 
  private:
   Step below_;

@@ -1,16 +1,27 @@
-// Addresses of a center. Private to cli.
+// Addresses of a center, and what lets a process in. Private to cli.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "center/credentials.h"
 
 namespace cohort {
 
-// Whether only this machine reaches it: a loopback address or a socket in the file system.
+// Whether only this machine reaches it: a loopback address (127.0.0.0/8, [::1], localhost) or a socket in the file system.
 bool isPrivateAddress(const std::string& address);
 
 // "HOST:PORT,HOST:PORT" -> each; UsageError where one is none.
 std::vector<std::string> parseAddresses(const std::string& text, const std::string& flag);
+
+// From `file`, where that is given. UsageError where an address is on another machine and neither `file` nor `insecure` is.
+std::optional<Credentials> credentialsFor(const std::vector<std::string>& addresses, const std::string& file,
+                                          bool insecure);
+
+// What others say of themselves, for a terminal: control characters, and bytes that are no UTF-8, as \x1b.
+std::string printable(std::string_view text);
 
 // Large messages come and go all the time: the process keeps memory that it has had.
 void keepLargeBlocks();

@@ -39,6 +39,7 @@ struct ServeArguments {
 struct StatusArguments {
   std::string center;  // a job directory, or addresses
   std::string credentials;
+  bool insecure = false;
 };
 
 struct EvaluateArguments {

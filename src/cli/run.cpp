@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "cli/commands.h"
+#include "cli/exit_code.h"
 #include "cli/setting_options.h"
 #include "cli/version.h"
 #include "engine/instruction_set.h"
@@ -172,7 +173,9 @@ Parser::Parser(const RunContext& context) {
   command->add_option("CENTER", status.center, "the run's folder, or HOST:PORT,... of its servers")
       ->type_name("")
       ->required();
-  command->add_option("--credentials", status.credentials, "the center's file")->type_name("FILE");
+  command->add_option("--credentials", status.credentials, "the center's file (default: as its folder says)")
+      ->type_name("FILE");
+  command->add_flag("--insecure", status.insecure, "look at a center without TLS");
   command->callback([this] { exitCode = statusCommand(status); });
 
   command = app.add_subcommand("eval", "Loss, top-1 and top-5 of a run's checkpoint");
@@ -242,14 +245,9 @@ int run(int argc, const char* const* argv, const NetworkRegistry& networks, cons
       return fail(kUsageError, parseMessage(parser.app, error));
     }
     return parser.exitCode;
-  } catch (const UsageError& error) {
-    return fail(kUsageError, error.what());
-  } catch (const IoError& error) {
-    return fail(kIoError, error.what());
-  } catch (const PeerError& error) {
-    return fail(kPeerError, error.what());
   } catch (const std::exception& error) {
-    return fail(kInternalError, fmt::format("internal error: {}", error.what()));
+    const int code = exitCodeOf(error);
+    return fail(code, fmt::format("{}{}", code == kInternalError ? "internal error: " : "", error.what()));
   }
 }
 

@@ -4,14 +4,13 @@
 
 #include <fmt/format.h>
 
-#include "base/atomic_file.h"
 #include "base/error.h"
 #include "center/client.h"
 #include "center/status.h"
 #include "cli/center_options.h"
 #include "cli/commands.h"
 #include "cli/run.h"
-#include "launch/center_supervisor.h"
+#include "launch/center_file.h"
 #include "report/console.h"
 
 namespace cohort {
@@ -19,18 +18,30 @@ namespace {
 
 constexpr double kPatience = 10;  // seconds
 
-std::string addressesOf(const std::string& center) {
-  if (!std::filesystem::is_directory(center)) return center;
-  const std::filesystem::path file = std::filesystem::path(center) / kCenterFile;
-  if (!std::filesystem::exists(file)) {
+struct Place {
+  std::vector<CenterPlaces::Server> servers;
+  std::string credentials;
+};
+
+// A folder says where its center is, and what is needed there.
+Place placeOf(const StatusArguments& arguments) {
+  Place place{.servers = {}, .credentials = arguments.credentials};
+  std::error_code unreadable;
+  if (!std::filesystem::is_directory(arguments.center, unreadable)) {
+    for (const std::string& address : parseAddresses(arguments.center, "cohort status"))
+      place.servers.push_back({static_cast<int>(place.servers.size()), address});
+    return place;
+  }
+  CenterPlaces found = readCenterFiles(arguments.center);
+  if (found.servers.empty()) {
     throw UsageError(
         fmt::format("no center is running in {}; give HOST:PORT,... of its servers, or look at "
                     "its summary.json",
-                    center));
+                    arguments.center));
   }
-  std::string text = readWholeFile(file);
-  text.erase(text.find_last_not_of('\n') + 1);
-  return text;
+  place.servers = std::move(found.servers);
+  if (place.credentials.empty() && !arguments.insecure) place.credentials = found.credentials.string();
+  return place;
 }
 
 std::string bytesText(std::uint64_t bytes) {
@@ -52,25 +63,25 @@ std::string stalenessText(const std::vector<std::int64_t>& counts) {
   return text.empty() ? "none yet" : text;
 }
 
-void print(Console& console, const ServerStatus& status, bool leads) {
+void print(Console& console, const ServerStatus& status, const CenterPlaces::Server& server) {
+  const std::string name = fmt::format("server {} at {}", server.index, server.address);
   if (!status.isOpen) {
-    console.print(fmt::format("{}: no run yet", status.name));
+    console.print(fmt::format("{}: no run yet", name));
     return;
   }
-  if (leads) {
+  if (server.index == 0) {
     const std::string end = status.target ? fmt::format(" of {}", *status.target) : "";
-    console.print(fmt::format("{}: step {}{}, {} member{}, {} gradient{} dropped", status.rule, status.done,
+    console.print(fmt::format("{}: step {}{}, {} member{}, {} gradient{} dropped", printable(status.rule), status.done,
                               end, status.members.size(), status.members.size() == 1 ? "" : "s",
                               status.dropped, status.dropped == 1 ? "" : "s"));
     for (const ServerStatus::Member& member : status.members) {
-      console.print(fmt::format("  {}{}: {} works, the last of step {}", member.name,
+      console.print(fmt::format("  {}{}: {} works, the last of step {}", printable(member.name),
                                 member.isChief ? " (chief)" : "", member.finished, member.step));
     }
   }
   console.print(fmt::format(
-      "{}: {} parameters, {} updates ({:.3f} ms each), {} received, {} sent, {} duplicates, "
-      "{} lost",
-      status.name, status.floats, status.version,
+      "{}: {} parameters, {} updates ({:.3f} ms each), {} received, {} sent, {} duplicates, {} lost", name,
+      status.floats, status.version,
       status.updateSeconds * 1e3 / static_cast<double>(std::max<Step>(1, status.version)),
       bytesText(status.bytesReceived), bytesText(status.bytesSent), status.duplicates, status.lost));
   console.print(fmt::format("  updates by staleness: {}", stalenessText(status.staleness)));
@@ -79,16 +90,13 @@ void print(Console& console, const ServerStatus& status, bool leads) {
 }  // namespace
 
 int statusCommand(const StatusArguments& arguments) {
-  const std::vector<std::string> addresses = parseAddresses(addressesOf(arguments.center), "cohort status");
-  std::optional<Credentials> credentials;
-  if (!arguments.credentials.empty()) credentials = readCredentials(arguments.credentials);
-  const std::shared_ptr<Connector> servers = connectorTo(addresses, credentials);
+  const Place place = placeOf(arguments);
+  std::vector<std::string> addresses;
+  for (const CenterPlaces::Server& server : place.servers) addresses.push_back(server.address);
+  const auto credentials = credentialsFor(addresses, place.credentials, arguments.insecure);
+  const std::vector<ServerStatus> all = fetchStatus(*connectorTo(addresses, credentials), kPatience);
   Console console(stdout, stderr, {});
-  bool leads = true;
-  for (const ServerStatus& status : fetchStatus(*servers, kPatience)) {
-    print(console, status, leads);
-    leads = false;
-  }
+  for (std::size_t i = 0; i < all.size(); ++i) print(console, all[i], place.servers[i]);
   return kSuccess;
 }
 

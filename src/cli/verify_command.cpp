@@ -1,17 +1,21 @@
 #include <charconv>
 #include <limits>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/scratch_folder.h"
 #include "cli/commands.h"
 #include "cli/run.h"
 #include "cli/signals.h"
+#include "launch/folders.h"
 #include "launch/run_program.h"
 #include "report/receipt_file.h"
 #include "train/checkpoint.h"
 #include "train/config_file.h"
+#include "train/job_directory.h"
 
 namespace cohort {
 namespace {
@@ -21,8 +25,11 @@ namespace fs = std::filesystem;
 std::vector<Receipt> receiptsOf(const fs::path& run) {
   std::error_code ignored;
   if (!fs::exists(run / "receipt.jsonl", ignored)) {
-    throw UsageError(fmt::format(
-        "{} has no receipt.jsonl: it is no run's folder, or was made with --receipt-every 0", run.string()));
+    throw UsageError(
+        fmt::format("{} has no receipt.jsonl: it is no run's folder, was made with --receipt-every 0, or "
+                    "with a rule whose runs have none "
+                    "(async, ssp, backup)",
+                    run.string()));
   }
   return readReceipts(run / "receipt.jsonl");
 }
@@ -58,6 +65,13 @@ fs::path checkpointOf(const fs::path& run, Step step) {
                                      run.string(), step, fmt::join(there, ", ")));
 }
 
+void copyFile(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::copy_file(from, to, error);
+  if (error)
+    throw IoError(fmt::format("cannot copy {} to {}: {}", from.string(), to.string(), error.message()));
+}
+
 int tell(const Comparison& comparison, const std::string& a, const std::string& b) {
   if (comparison.equal.empty() && comparison.different.empty()) {
     throw UsageError(fmt::format("{} and {} have no receipts of the same steps; see --receipt-every", a, b));
@@ -74,16 +88,35 @@ int tell(const Comparison& comparison, const std::string& a, const std::string& 
   return kDiffers;
 }
 
+// The run's configuration for its replay: without a center, whose servers add gradients in the order of the one tree too.
+// UsageError where another run would have other bits.
+std::string replayConfig(const fs::path& run) {
+  RunConfig config;
+  if (const std::optional<std::string> stored = storedConfig(run))
+    applySettings(config, settingsFromYaml(*stored, (run / "config.yaml").string()));
+  const bool isReserved = config.sync == "backup" && config.backups > 0;
+  if (config.sync == "async" || config.sync == "ssp" || isReserved) {
+    throw UsageError(fmt::format(
+        "{} cannot be replayed exactly: with --sync {}{} its bits depend on when gradients came, which is "
+        "not kept",
+        run.string(), config.sync, isReserved ? fmt::format(" --backups {}", config.backups) : ""));
+  }
+  if (config.sync == "backup") config.sync = "bsp";  // which waits for all as well
+  config.servers = 0;
+  return toYaml(config);
+}
+
 int verifyReplay(const VerifyArguments& arguments) {
   const fs::path run = arguments.runs.front();
   const Steps steps = parseSteps(arguments.replay);
+  const std::string config = replayConfig(run);
   const std::vector<Receipt> expected = receiptsOf(run);
   const fs::path checkpoint = checkpointOf(run, steps.first);
   const ScratchFolder scratch(fs::absolute(run).parent_path() / "replay");
   const fs::path job = scratch.path() / "job";
-  fs::create_directories(job / "checkpoints");
-  fs::copy_file(run / "config.yaml", job / "config.yaml");
-  fs::copy_file(checkpoint, job / "checkpoints" / checkpoint.filename());
+  makeFolder(job / "checkpoints");
+  writeWholeFile(job / "config.yaml", config);
+  copyFile(checkpoint, job / "checkpoints" / checkpoint.filename());
   runProgram(
       {"cohort", "train", "--job-dir", job.string(), "--train-steps", std::to_string(steps.last), "--workers",
        std::to_string(arguments.workers), "--checkpoint-every", "0", "--eval-every", "0", "--quiet"},

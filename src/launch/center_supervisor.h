@@ -4,11 +4,7 @@
 // One thread, without gRPC and OpenMP. All that it starts ends with it, however it ends.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
+#include "launch/supervision.h"
 #include "report/console.h"
 #include "train/job_directory.h"
 
@@ -17,18 +13,13 @@ namespace cohort {
 // Set for supervised workers of a center: which one it is.
 inline constexpr const char* kWorkerVariable = "COHORT_WORKER";
 
-// In the job directory while the run goes: its servers' addresses, in their order.
-inline constexpr const char* kCenterFile = "center.txt";
-
 struct CenterSupervisorOptions {
-  std::string program;                     // this one's path
-  std::vector<std::string> workerCommand;  // a worker's arguments, without what it joins
-  int workers = 1;
+  // The program is that of the servers too; workers are also told what to join. Restarts of a worker or server count between which
+  // the run makes no step.
+  Supervision common{};
   int servers = 1;
-  int maxRestarts = 3;  // of a worker, in a row without a step of the run
-  double stallSeconds = 60;
+  double recoverySeconds = 60;  // that a worker waits for a server, and may stand still
   double snapshotSeconds = 30;
-  std::optional<std::uint64_t> chaos{};  // kill and freeze workers, as this seed has it
 };
 
 // Returns the exit code of the run: 0, or that of one that was stopped after a checkpoint because this process was sent a SIGINT,

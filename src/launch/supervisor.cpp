@@ -4,7 +4,6 @@
 #include <charconv>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <random>
 #include <thread>
 
@@ -15,18 +14,16 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "launch/child_process.h"
+#include "launch/folders.h"
+#include "launch/process_end.h"
 #include "launch/supervisor_link.h"
 #include "launch/worker_watch.h"
-#include "train/checkpoint.h"
 
 namespace cohort {
 namespace {
 
 namespace fs = std::filesystem;
 constexpr std::chrono::milliseconds kLook{50};
-constexpr int kUsage = 2;
-constexpr int kIo = 3;
-constexpr int kResume = 75;
 // For mpirun to end after its workers have.
 constexpr double kFarewellSeconds = 30;
 constexpr double kStalledFarewellSeconds = 5;
@@ -47,7 +44,7 @@ fs::path findProgram(const std::string& name) {
 }
 
 // How one start of all workers ended.
-struct Ending : WorkerWatch::Heard {
+struct StartEnd : WorkerWatch::Heard {
   std::string stalled{};  // a sentence, where the supervisor ended it
   int mpirunCode = 0;
   int deadWorker = -1;
@@ -62,18 +59,20 @@ class Supervisor {
         job_(job),
         screen_(screen),
         mpirun_(findProgram("mpirun")),
-        watch_(job.path() / "supervisor", options.stallSeconds, screen),
+        watch_(job.path() / "supervisor",
+               {.silentSeconds = options.common.stallSeconds, .stillSeconds = options.common.stallSeconds},
+               screen),
         logs_(job.path() / "logs"),
-        workers_(options.workers),
-        random_(options.chaos.value_or(0)) {
-    fs::create_directories(logs_);
+        workers_(options.common.workers),
+        random_(options.common.chaos.value_or(0)) {
+    makeFolder(logs_);
   }
 
   int run();
 
  private:
   std::vector<std::string> mpirunArguments() const;
-  Ending runOnce();
+  StartEnd runOnce();
   void passOnStop(ChildProcess& mpirun);
   void endStalled(ChildProcess& mpirun);
   void makeChaos();
@@ -81,8 +80,7 @@ class Supervisor {
   bool waitForSurvivors();
   void endMpirun(ChildProcess& mpirun);
   void readDeath(std::uintmax_t logBegin);
-  std::string causeOf(const Ending& ending) const;
-  Step newestCheckpoint() const;
+  std::string causeOf(const StartEnd& ending) const;
 
   const SupervisorOptions& options_;
   const JobDirectory& job_;
@@ -94,7 +92,7 @@ class Supervisor {
   std::mt19937_64 random_;
 
   // Of the present start.
-  Ending ending_;
+  StartEnd ending_;
   bool stopPassed_ = false;
   std::optional<Clock::time_point> chaosAt_;
   Step firstCheckpoint_ = -1;                     // the newest one when it began
@@ -108,7 +106,7 @@ std::vector<std::string> Supervisor::mpirunArguments() const {
       "--mca", "mpi_yield_when_idle", "1",
       // When one worker dies, the others need no time to say farewell: the last checkpoint counts.
       "--mca", "odls_base_sigkill_timeout", "0", "-np", std::to_string(workers_)};
-  arguments.insert(arguments.end(), options_.command.begin(), options_.command.end());
+  arguments.insert(arguments.end(), options_.common.command.begin(), options_.common.command.end());
   return arguments;
 }
 
@@ -139,9 +137,10 @@ void Supervisor::planChaos() {
 // At a random moment of training, a random worker is killed or, one time in five, frozen; but only after a new checkpoint, so
 // that every run ends.
 void Supervisor::makeChaos() {
-  if (!options_.chaos || ending_.wasChaos || !watch_.heard().hasTrained || watch_.heard().finished) return;
+  if (!options_.common.chaos || ending_.wasChaos || !watch_.heard().hasTrained || watch_.heard().finished)
+    return;
   if (!chaosAt_) planChaos();
-  if (Clock::now() < *chaosAt_ || newestCheckpoint() <= firstCheckpoint_) return;
+  if (Clock::now() < *chaosAt_ || newestCheckpoint(job_) <= firstCheckpoint_) return;
   const int victim = static_cast<int>(random_() % static_cast<std::uint64_t>(watch_.count()));
   const bool freeze = random_() % 5 == 0;
   if (!watch_.isKnown(victim)) return;
@@ -196,13 +195,13 @@ void Supervisor::endMpirun(ChildProcess& mpirun) {
   if (farewellEnd_ && Clock::now() > *farewellEnd_) mpirun.signal(SIGKILL);
 }
 
-Ending Supervisor::runOnce() {
+StartEnd Supervisor::runOnce() {
   watch_.begin(workers_);
   ending_ = {};
   stopPassed_ = false;
   chaosAt_.reset();
   farewellEnd_.reset();
-  firstCheckpoint_ = newestCheckpoint();
+  firstCheckpoint_ = newestCheckpoint(job_);
   const fs::path log = logs_ / "mpirun.txt";
   std::error_code none;
   const std::uintmax_t logSize = fs::file_size(log, none);
@@ -229,22 +228,16 @@ Ending Supervisor::runOnce() {
   return ending_;
 }
 
-Step Supervisor::newestCheckpoint() const {
-  const std::vector<CheckpointFile> files = listCheckpoints(job_.checkpoints());
-  return files.empty() ? -1 : files.back().step;
-}
-
-std::string Supervisor::causeOf(const Ending& ending) const {
+std::string Supervisor::causeOf(const StartEnd& ending) const {
   if (!ending.stalled.empty()) return ending.stalled;
   if (!ending.failures.empty()) {
     const WorkerMessage& first = ending.failures.front();
-    std::string_view text = first.text;
-    if (text.ends_with('.')) text.remove_suffix(1);  // the sentence goes on
-    return fmt::format("worker {} failed after step {}: {}", first.worker, ending.step, text);
+    return fmt::format("worker {} failed after step {}: {}", first.worker, ending.step,
+                       unfinished(first.text));
   }
   if (ending.deadWorker >= 0 && ending.deadSignal > 0) {
-    return fmt::format("worker {} was ended by signal {} ({}) after step {}", ending.deadWorker,
-                       ending.deadSignal, strsignal(ending.deadSignal), ending.step);
+    return fmt::format("worker {} {} after step {}", ending.deadWorker, deathText(128 + ending.deadSignal),
+                       ending.step);
   }
   return fmt::format("a worker ended with code {} after step {}; see {}", ending.mpirunCode, ending.step,
                      (logs_ / "mpirun.txt").string());
@@ -253,38 +246,33 @@ std::string Supervisor::causeOf(const Ending& ending) const {
 int Supervisor::run() {
   int fruitless = 0;
   bool hasTrained = false;  // in any start
-  Step before = newestCheckpoint();
+  Step before = newestCheckpoint(job_);
   for (;;) {
-    if (!waitForSurvivors()) return kResume;
-    const Ending ending = runOnce();
+    if (!waitForSurvivors()) return kResumeCode;
+    const StartEnd ending = runOnce();
     if (ending.finished && ending.failures.empty()) return *ending.finished;
     screen_.endProgress();
     hasTrained = hasTrained || ending.hasTrained;
     const std::string cause = causeOf(ending);
     // The user's to mend, or there from the beginning: another start would end the same way.
     const auto final = std::ranges::find_if(ending.failures, [&](const WorkerMessage& failure) {
-      return failure.exitCode == kUsage || !hasTrained;
+      return failure.exitCode == kUsageCode || !hasTrained;
     });
-    if (final != ending.failures.end()) {
-      if (final->exitCode == kUsage) throw UsageError(final->text);
-      const std::string sentence = fmt::format("worker {}: {}", final->worker, final->text);
-      if (final->exitCode == kIo) throw IoError(sentence);
-      throw PeerError(sentence);
-    }
+    if (final != ending.failures.end()) throwFailure(*final);
     const bool wasKilled = ending.deadSignal > 0 || !ending.stalled.empty();
     if (!hasTrained && !wasKilled) throw PeerError(cause);
-    const Step now = newestCheckpoint();
+    const Step now = newestCheckpoint(job_);
     if (!ending.wasChaos) fruitless = now > before ? 1 : fruitless + 1;
     before = now;
-    const std::string place = now < 0 ? "the beginning" : fmt::format("the checkpoint of step {}", now);
+    const std::string place = placeText(now);
     if (watch_.isStopping()) {
       screen_.warn(
           fmt::format("{}, while the run was asked to stop; the same command goes on from {}", cause, place));
-      return kResume;
+      return kResumeCode;
     }
-    if (fruitless > options_.maxRestarts) {
+    if (fruitless > options_.common.maxRestarts) {
       throw PeerError(fmt::format("{}; given up after {} restarts without a new checkpoint (--max-restarts)",
-                                  cause, options_.maxRestarts));
+                                  cause, options_.common.maxRestarts));
     }
     if (options_.fewer) workers_ = options_.fewer(workers_);
     screen_.warn(fmt::format("{}; starting {} worker{} again from {}", cause, workers_,

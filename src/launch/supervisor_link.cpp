@@ -173,6 +173,14 @@ void SupervisorLink::failed(int worker, const std::string& sentence, int exitCod
   impl_->sendSurely(message);
 }
 
+void SupervisorLink::serverFailed(int server, const std::string& sentence, int exitCode) {
+  if (!impl_) return;
+  WorkerMessage message{.kind = WorkerMessage::Kind::Failed, .worker = server, .isServer = true};
+  message.text = sentence;
+  message.exitCode = exitCode;
+  impl_->sendSurely(message);
+}
+
 void SupervisorLink::finished(int worker, int exitCode) {
   if (!impl_) return;
   WorkerMessage message{.kind = WorkerMessage::Kind::Finished, .worker = worker};

@@ -1,4 +1,4 @@
-// A worker's line to its supervisor. Without one (nobody supervises) everything here does nothing.
+// A worker's (or server's) line to its supervisor. Without one (nobody supervises) everything here does nothing.
 //
 // A thread tells a few times a second that the process lives and what it does. A supervisor that does not read is waited for
 // briefly where a line must not be lost, and not at all for signs of life and progress. Thread-safe.
@@ -35,6 +35,8 @@ class SupervisorLink : public Screen {
   // The last words.
   void failed(int worker, const std::string& sentence, int exitCode);
   void finished(int worker, int exitCode);
+  // A server's.
+  void serverFailed(int server, const std::string& sentence, int exitCode);
   // What the first worker has to show.
   void print(const std::string& line) override;
   void detail(const std::string& line) override;

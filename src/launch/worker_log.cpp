@@ -13,8 +13,9 @@ namespace cohort {
 
 namespace fs = std::filesystem;
 
-WorkerLog::WorkerLog(const fs::path& jobDirectory, int worker) {
-  const fs::path path = jobDirectory / "logs" / fmt::format("worker-{}.txt", worker);
+WorkerLog::WorkerLog(const fs::path& jobDirectory, const std::string& name, Counts counts) {
+  if (counts == Counts::RunAndOwn) ownSteps_ = 0;
+  const fs::path path = jobDirectory / "logs" / fmt::format("worker-{}.txt", name);
   std::error_code ignored;  // opening says why
   fs::create_directories(path.parent_path(), ignored);
   file_.reset(std::fopen(path.c_str(), "ae"));

@@ -1,11 +1,12 @@
-// A worker's own log, JOB_DIR/logs/worker-K.txt: a line for everything that it tells, each with the time and the step.
-// Restarted workers add to what is there.
+// A worker's own log, JOB_DIR/logs/worker-NAME.txt: a line for everything that it tells, each with the time and the step; in a
+// center, where a worker's steps are not the run's, with both. Restarted workers add to what is there.
 #pragma once
 
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "train/run.h"
 
@@ -13,8 +14,9 @@ namespace cohort {
 
 class WorkerLog : public RunObserver {
  public:
-  // Makes the folder where it is missing. IoError where the file cannot be opened.
-  WorkerLog(const std::filesystem::path& jobDirectory, int worker);
+  enum class Counts { Run, RunAndOwn };  // steps
+  // `name`: a number, or where it runs. Makes the folder where it is missing. IoError where the file cannot be opened.
+  WorkerLog(const std::filesystem::path& jobDirectory, const std::string& name, Counts counts = Counts::Run);
   // From now on, what the process prints goes there too.
   void takeOutput();
 

@@ -59,7 +59,7 @@ double anyNumberOf(const Json& json) {
 }  // namespace
 
 std::string toLine(const WorkerMessage& m) {
-  Json json{{"kind", static_cast<int>(m.kind)}, {"worker", m.worker}};
+  Json json{{"kind", static_cast<int>(m.kind)}, {"worker", m.worker}, {"server", m.isServer}};
   switch (m.kind) {
     case WorkerMessage::Kind::Alive:
       json.update({{"process", m.process},
@@ -105,6 +105,7 @@ std::optional<WorkerMessage> parseLine(std::string_view line) {
     m.kind = static_cast<WorkerMessage::Kind>(
         wholeOf(json.at("kind"), static_cast<int>(WorkerMessage::Kind::Finished)));
     m.worker = intOf(json.at("worker"));
+    m.isServer = json.at("server");
     switch (m.kind) {
       case WorkerMessage::Kind::Alive:
         m.process = intOf(json.at("process"));

@@ -22,7 +22,8 @@ struct WorkerMessage {
   enum class How { Print, Detail, Result, Warning };
 
   Kind kind = Kind::Alive;
-  int worker = 0;
+  int worker = 0;         // its number
+  bool isServer = false;  // then that is a server's number; servers say Failed alone
 
   // Alive
   int process = 0;

@@ -40,6 +40,9 @@ TEST(WorkerMessage, ComesBackAsItWas) {
   failed.exitCode = 3;
   EXPECT_EQ(there(failed).text, failed.text);
   EXPECT_EQ(there(failed).exitCode, 3);
+  EXPECT_FALSE(there(failed).isServer);
+  failed.isServer = true;
+  EXPECT_TRUE(there(failed).isServer);
 
   WorkerMessage progress{.kind = Kind::Progress};
   progress.progress = {.step = 5, .targetStep = 10, .loss = std::nan(""), .imagesPerSecond = 1.5};

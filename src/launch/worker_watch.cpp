@@ -20,14 +20,21 @@ namespace {
 
 constexpr double kStartSeconds = 60;  // that a worker has at least until its first sign
 
+constexpr double kRecoverySlack = 15;  // what a worker may take longer than its limit to give a server up
+
 }  // namespace
+
+StallLimits stallLimits(double stallSeconds, double recoverySeconds) {
+  return {.silentSeconds = stallSeconds,
+          .stillSeconds = std::max(stallSeconds, recoverySeconds + kRecoverySlack)};
+}
 
 void WorkerWatch::Watched::signal(int number) const {
   if (process) ::syscall(SYS_pidfd_send_signal, process.get(), number, nullptr, 0);
 }
 
-WorkerWatch::WorkerWatch(std::filesystem::path fifo, double stallSeconds, Screen& screen)
-    : fifoPath_(std::move(fifo)), stallSeconds_(stallSeconds), screen_(screen) {
+WorkerWatch::WorkerWatch(std::filesystem::path fifo, const StallLimits& limits, Screen& screen)
+    : fifoPath_(std::move(fifo)), limits_(limits), screen_(screen) {
   openSignals();
   openFifo();
 }
@@ -61,6 +68,7 @@ void WorkerWatch::readSignals() {
   while (::read(signals_.get(), &signal, sizeof signal) == sizeof signal) {
     if (stop_) {
       killAll();
+      atSecondSignal_();
       endLiveLine();
       ::_exit(128 + static_cast<int>(signal.ssi_signo));
     }
@@ -106,6 +114,10 @@ void WorkerWatch::listen(std::chrono::milliseconds most) {
 }
 
 void WorkerWatch::hear(const WorkerMessage& message) {
+  if (message.isServer) {
+    if (message.kind == WorkerMessage::Kind::Failed) heard_.failures.push_back(message);
+    return;
+  }
   if (message.worker < 0 || message.worker >= count()) return;
   Watched& watched = watched_[static_cast<std::size_t>(message.worker)];
   switch (message.kind) {
@@ -176,18 +188,20 @@ std::optional<WorkerWatch::Stalled> WorkerWatch::stalled() const {
   for (int i = 0; i < count(); ++i) {
     const Watched& w = at(i);
     if (!w.isKnown) {
-      if (secondsSince(w.started) < std::max(stallSeconds_, kStartSeconds)) continue;
+      if (secondsSince(w.started) < std::max(limits_.silentSeconds, kStartSeconds)) continue;
       return Stalled{
           .worker = i,
           .hasStarted = false,
           .sentence = fmt::format("worker {} did not start within {:.0f} s", i, secondsSince(w.started))};
     }
-    const bool isSilent = secondsSince(w.heard) > stallSeconds_;
-    const bool isStill = !w.last.mayRest && w.last.waitsFor.empty() && secondsSince(w.moved) > stallSeconds_;
+    const bool isSilent = secondsSince(w.heard) > limits_.silentSeconds;
+    const bool isStill =
+        !w.last.mayRest && w.last.waitsFor.empty() && secondsSince(w.moved) > limits_.stillSeconds;
     if (!isSilent && !isStill) continue;
     return Stalled{.worker = i,
                    .sentence = fmt::format("worker {} {} for {:g} s: it was {} after step {}{}", i,
-                                           isSilent ? "gave no sign of life" : "did not move", stallSeconds_,
+                                           isSilent ? "gave no sign of life" : "did not move",
+                                           isSilent ? limits_.silentSeconds : limits_.stillSeconds,
                                            w.last.doing, w.last.step, waitingFor(i))};
   }
   return std::nullopt;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,11 +16,20 @@
 
 namespace cohort {
 
+// How long a worker may be without a sign of life, and without moving though it says that it lives.
+struct StallLimits {
+  double silentSeconds = 60;
+  double stillSeconds = 60;
+};
+// Of a center's workers: one that waits for a server in the middle of its work does not move for as long as that may be away; a
+// frozen one gives no sign of life either.
+StallLimits stallLimits(double stallSeconds, double recoverySeconds);
+
 class WorkerWatch {
  public:
   // Makes the FIFO, which goes with this. From now on SIGINT, SIGTERM and SIGUSR1 are read here: the first asks to stop, the
   // second ends everything at once.
-  WorkerWatch(std::filesystem::path fifo, double stallSeconds, Screen& screen);
+  WorkerWatch(std::filesystem::path fifo, const StallLimits& limits, Screen& screen);
   ~WorkerWatch();
   WorkerWatch(const WorkerWatch&) = delete;
   WorkerWatch& operator=(const WorkerWatch&) = delete;
@@ -35,6 +45,8 @@ class WorkerWatch {
   void listen(std::chrono::milliseconds most);
   void readSignals();
   bool isStopping() const { return stop_; }
+  // Called where a second signal ends this process, which destroys nothing then.
+  void atSecondSignal(std::function<void()> action) { atSecondSignal_ = std::move(action); }
 
   struct Heard {
     std::optional<int> finished{};  // the exit code that the first worker named
@@ -80,11 +92,12 @@ class WorkerWatch {
   std::string waitingFor(int worker) const;
 
   std::filesystem::path fifoPath_;
-  double stallSeconds_;
+  StallLimits limits_;
   Screen& screen_;
   Descriptor fifo_;
   Descriptor signals_;
   bool stop_ = false;
+  std::function<void()> atSecondSignal_ = [] {};
   std::string unread_;  // the begin of a line
   std::vector<Watched> watched_;
   Heard heard_;

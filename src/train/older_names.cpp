@@ -1,6 +1,7 @@
 #include "train/older_names.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -13,11 +14,15 @@ using Kind = OlderName::Kind;
 
 constexpr std::string_view kNoSplit =
     "is not possible yet: in this version workers divide the batch (--workers), not the network";
-constexpr std::string_view kNoServers =
-    "is not possible yet: this version has no parameter servers; --workers starts workers that exchange by "
-    "MPI";
-constexpr std::string_view kElastic = "it belongs to the rule EASGD, and BSP is used";
-constexpr std::string_view kOneExchange = "there is one way to exchange: buckets, by MPI";
+constexpr std::string_view kRoles =
+    "is not needed: roles are commands here, cohort serve for a server and cohort train --join HOST:PORT,... "
+    "for a "
+    "worker; on one machine, --servers M and --workers N start both";
+constexpr std::string_view kRules =
+    "is not possible yet: the rules here are bsp, local and diloco, and through a center async, ssp and "
+    "backup (--sync)";
+constexpr std::string_view kElastic = "it belongs to the rule EASGD, which is not used";
+constexpr std::string_view kExchange = "how workers exchange follows from --sync, --servers and --wire";
 constexpr std::string_view kPrepared =
     "needs prepared files that are not read here; leave it out, and give dataset: folder and the images' "
     "data-dir";
@@ -71,40 +76,40 @@ constexpr OlderName kNames[] = {
      .text = "is not possible: cohort computes on processor cores; leave it out (--threads says how many)"},
 
     // Programs with parameter servers.
-    {.name = "job-name", .kind = Kind::Accepted, .text = kNoServers},
-    {.name = "task-index", .kind = Kind::Accepted, .values = "0", .text = kNoServers},
-    {.name = "ps-hosts", .kind = Kind::Accepted, .text = kNoServers},
-    {.name = "worker-hosts", .kind = Kind::Accepted, .text = kNoServers},
+    {.name = "job-name", .kind = Kind::Accepted, .text = kRoles},
+    {.name = "task-index",
+     .kind = Kind::Accepted,
+     .values = "0",
+     .text = "is not needed: workers have no numbers, and a server is told its own by cohort serve "
+             "--server-index"},
+    {.name = "ps-hosts",
+     .kind = Kind::Accepted,
+     .text = "is --join here, for a worker: the addresses at which cohort serve listens, in their order"},
+    {.name = "worker-hosts",
+     .kind = Kind::Accepted,
+     .text = "is not needed: nobody lists the workers; each one is told the servers' addresses (--join), at "
+             "any time"},
 
     // An MPI trainer's config.yaml: the rule and the exchange.
-    {.name = "sync-rule",
-     .kind = Kind::Accepted,
-     .values = "bsp",
-     .text = "is not possible yet: the rules of this version are bsp, local and diloco (--sync)"},
+    {.name = "sync-rule", .kind = Kind::Accepted, .values = "bsp", .text = kRules},
     {.name = "sync-freq",
      .kind = Kind::Accepted,
      .values = "1",
      .text = "is not possible: give --sync local and --avg-freq"},
-    {.name = "train-mode",
-     .kind = Kind::Accepted,
-     .values = "avg|cdd",
-     .text = "is not possible yet: the rules of this version are bsp, local and diloco (--sync)"},
-    {.name = "worker-type",
-     .kind = Kind::Accepted,
-     .values = "avg|cdd",
-     .text = "is not possible yet: the rules of this version are bsp, local and diloco (--sync)"},
-    {.name = "sync-type",
-     .kind = Kind::Accepted,
-     .values = "avg|cdd",
-     .text = "is not possible yet: the rules of this version are bsp, local and diloco (--sync)"},
-    {.name = "sync-start", .kind = Kind::Noted, .text = kOneExchange, .isSwitch = true},
+    {.name = "train-mode", .kind = Kind::Accepted, .values = "avg|cdd", .text = kRules},
+    {.name = "worker-type", .kind = Kind::Accepted, .values = "avg|cdd", .text = kRules},
+    {.name = "sync-type", .kind = Kind::Accepted, .values = "avg|cdd", .text = kRules},
+    {.name = "sync-start",
+     .kind = Kind::Noted,
+     .text = "workers of a center come and go at any time (--join), others begin together",
+     .isSwitch = true},
     {.name = "alpha", .kind = Kind::Noted, .text = kElastic},
     {.name = "server-alpha", .kind = Kind::Noted, .text = kElastic},
     {.name = "worker-alpha", .kind = Kind::Noted, .text = kElastic},
     {.name = "alpha-step", .kind = Kind::Noted, .text = kElastic},
     {.name = "alpha-minus", .kind = Kind::Noted, .text = kElastic},
-    {.name = "exch-strategy", .kind = Kind::Noted, .text = kOneExchange},
-    {.name = "cuda-aware", .kind = Kind::Noted, .text = kOneExchange, .isSwitch = true},
+    {.name = "exch-strategy", .kind = Kind::Noted, .text = kExchange},
+    {.name = "cuda-aware", .kind = Kind::Noted, .text = kExchange, .isSwitch = true},
     {.name = "fp", .setting = "wire"},
 
     // The same: learning.
@@ -198,14 +203,9 @@ const OlderName* findOlderName(std::string_view name) {
 std::string todaysValue(std::string_view setting, const std::string& text) {
   if (setting == "dataset" && (text == "fake_data" || text == "fake-data")) return "synthetic";
   if (setting == "wire" && (text == "16" || text == "32")) return "fp" + text;
-  // As a switch it said whether every step is synchronous.
-  if (setting == "sync" && parseSwitch(text).value_or(false)) return "bsp";
-  if (setting == "sync" && !parseSwitch(text).value_or(true)) {
-    throw UsageError(
-        fmt::format("--sync {} is not possible yet: every rule of this version waits for all workers; "
-                    "it has bsp, local and diloco",
-                    text));
-  }
+  // As a switch it said whether workers wait for each other.
+  const std::optional<bool> waits = setting == "sync" ? parseSwitch(text) : std::nullopt;
+  if (waits) return *waits ? "bsp" : "async";
   return text;
 }
 

@@ -77,6 +77,14 @@ TEST(OlderNames, AreSettingsOfToday) {
   }
 }
 
+TEST(OlderNames, ASwitchSaidWhetherWorkersWaitForEachOther) {
+  for (const auto& [text, rule] : std::vector<std::pair<std::string, std::string>>{
+           {"true", "bsp"}, {"True", "bsp"}, {"false", "async"}, {"no", "async"}, {"ssp", "ssp"}}) {
+    EXPECT_EQ(todaysValue("sync", text), rule) << text;
+  }
+  EXPECT_EQ(resolve("sync: false").sync, "async");
+}
+
 TEST(OlderNames, WhatIsHereAlreadyIsAcceptedInSilence) {
   for (const auto& [name, value] :
        std::vector<std::pair<std::string, std::string>>{{"sync-rule", "BSP"},
@@ -100,7 +108,11 @@ TEST(OlderNames, WhatIsNotHereIsRefusedWithASentence) {
                {"mode", "4dev-model", "--mode 4dev-model is not possible yet"},
                {"lr-policy", "auto", "--lr-policy auto is not possible yet"},
                {"sync-freq", "10", "--sync-freq 10 is not possible: give --sync local"},
-               {"ps-hosts", "a:1", "--ps-hosts a:1 is not possible yet"},
+               {"ps-hosts", "a:1", "--ps-hosts a:1 is --join here, for a worker"},
+               {"job-name", "ps", "--job-name ps is not needed: roles are commands here, cohort serve"},
+               {"task-index", "1", "--task-index 1 is not needed: workers have no numbers"},
+               {"worker-hosts", "a:1", "--worker-hosts a:1 is not needed: nobody lists the workers"},
+               {"train-mode", "x", "--train-mode x is not possible yet: the rules here are bsp, local and "},
                {"eval", "true", "--eval is a command of its own: cohort eval"},
                {"num-layers", "many", "--num-layers many is no number"},
                {"train-batch-size", "ten", "--train-batch-size takes a whole number, not 'ten'"},

@@ -191,7 +191,7 @@ void visitSettings(Config& c, Visit&& visit) {
   visit(Setting{"batch-per-worker", group, "N", "instead of --batch-size: samples of each worker in a step"},
         c.batchPerWorker);
   visit(Setting{"sync", group, "RULE",
-                "bsp, local, diloco, or through a center: async, ssp, backup; docs/workers.md", true},
+                "bsp, local, diloco; with a center async, ssp, backup; docs/workers.md", true},
         c.sync);
   visit(Setting{"servers", group, "M", "servers of a center (default: 1 for rules that need one); bsp too"},
         c.servers);
@@ -200,7 +200,8 @@ void visitSettings(Config& c, Visit&& visit) {
   visit(Setting{"backups", group, "B", "backup: workers whose part of a step is not waited for"}, c.backups);
   visit(Setting{"scale-stale", group, "", "async, ssp: smaller steps for gradients of older weights"},
         c.scaleStale);
-  visit(Setting{"recovery-wait", group, "T", "how long workers try to reach a server that is away"},
+  visit(Setting{"recovery-wait", group, "T",
+                "how long workers try to reach a server, and may stand still meanwhile"},
         c.recoveryWait);
   visit(Setting{"snapshot-every", group, "T", "async, ssp: how often servers keep what they have; 0: never"},
         c.snapshotEvery);
@@ -212,7 +213,8 @@ void visitSettings(Config& c, Visit&& visit) {
   visit(
       Setting{"wire", group, "TYPE", "fp32, or fp16: half the bytes, but not the same bits for any workers"},
       c.wire);
-  visit(Setting{"max-restarts", group, "N", "starts after a failure, in a row without a new checkpoint"},
+  visit(Setting{"max-restarts", group, "N",
+                "restarts in a row without a new checkpoint (with a center: a step)"},
         c.maxRestarts);
   visit(Setting{"elastic", group, "", "go on with one worker fewer after a failure"}, c.elastic);
   visit(Setting{"stall-timeout", group, "T", "a worker that stands still for so long is taken for dead"},

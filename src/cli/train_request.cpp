@@ -1,0 +1,90 @@
+#include "cli/train_request.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "train/config_file.h"
+
+namespace cohort {
+namespace {
+
+std::string jobDirectoryOf(const std::vector<GivenSettings>& layers) {
+  std::string directory;
+  for (const GivenSettings& layer : layers) {
+    const auto found = layer.find(kJobDirectory);
+    if (found == layer.end()) continue;
+    directory = found->second.back();
+    if (directory.empty()) throw UsageError("--job-dir needs a folder's name; without it a new one is made");
+  }
+  return directory;
+}
+
+std::string ownProgram() {
+  return std::filesystem::read_symlink("/proc/self/exe").string();
+}
+
+}  // namespace
+
+Request requestOf(const RunContext& context, const TrainArguments& arguments, const GivenSettings& more) {
+  Request request{.directory = jobDirectoryOf(arguments.layers)};
+  const auto stored = request.directory.empty() ? std::nullopt : storedConfig(request.directory);
+  std::vector<GivenSettings> layers = arguments.layers;
+  layers.push_back(more);
+  request.config = resolveLayers(context.networks, stored, layers);
+  return request;
+}
+
+bool isGiven(const TrainArguments& arguments, const char* setting) {
+  return givenText(arguments, setting).has_value();
+}
+
+std::optional<std::string> givenText(const TrainArguments& arguments, const char* setting) {
+  std::optional<std::string> text;
+  for (const GivenSettings& layer : arguments.layers) {
+    const auto found = layer.find(setting);
+    if (found != layer.end()) text = found->second.empty() ? "" : found->second.back();
+  }
+  return text;
+}
+
+void printNotes(Screen& screen, const TrainArguments& arguments) {
+  for (const std::string& note : arguments.notes) screen.print("note: " + note);
+}
+
+void sayIdle(Screen& screen, const TrainArguments& arguments, const std::vector<const char*>& settings,
+             const std::string& why) {
+  for (const char* setting : settings) {
+    if (isGiven(arguments, setting))
+      screen.print(fmt::format("note: {} has no effect here: {}", setting, why));
+  }
+}
+
+void sayUnsupervised(Screen& screen, const TrainArguments& arguments) {
+  sayIdle(screen, arguments, {"chaos", "elastic", "max-restarts", "stall-timeout"},
+          "only cohort train --workers N supervises its workers");
+}
+
+Supervision supervisionOf(const TrainArguments& arguments, Request& request, Screen& screen) {
+  Supervision supervision{.command = {ownProgram()},
+                          .workers = static_cast<int>(request.config.workers),
+                          .maxRestarts = static_cast<int>(request.config.maxRestarts),
+                          .stallSeconds = request.config.stallTimeout};
+  std::vector<std::string>& words = supervision.command;
+  words.insert(words.end(), arguments.words.begin(), arguments.words.end());
+  if (request.directory.empty()) {
+    request.directory = newJobDirectory(request.config.network);
+    words.insert(words.end(), {"--job-dir", request.directory.string()});
+    screen.print(fmt::format("job directory {}", request.directory.string()));
+  }
+  // As many images in a step, however many workers there will be.
+  if (isGiven(arguments, "batch-per-worker")) {
+    words.insert(words.end(),
+                 {"-o", "batch-per-worker=0", "-o", fmt::format("batch-size={}", request.config.batchSize)});
+  }
+  if (!request.config.chaos.empty()) supervision.chaos = std::stoull(request.config.chaos);
+  return supervision;
+}
+
+}  // namespace cohort
