@@ -608,7 +608,7 @@ class Serving(ByHand):
         (folder / "server-1.snapshot.tmp-123").write_text("another's")
         server = self.start_program("serve", "--job-dir", folder)
         self.assertRegex(server.stdout.readline(), rf"\Agoes on with async, step \d+, from {folder}/server-0.snapshot; ")
-        self.assertEqual([path.name for path in folder.glob("*.tmp-*")], ["server-1.snapshot.tmp-123"])
+        self.assertEqual([path.name for path in folder.glob("*.snapshot.tmp-*")], ["server-1.snapshot.tmp-123"])
 
     def test_folders_that_cannot_be(self):
         (self.folder / "file").touch()

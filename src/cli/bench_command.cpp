@@ -16,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/run.h"
 #include "cli/signals.h"
+#include "launch/folders.h"
 #include "launch/run_program.h"
 #include "models/network.h"
 #include "train/statistics.h"
@@ -142,7 +143,7 @@ std::vector<std::string> trainingWords(const ScalingArguments& arguments, std::i
 int benchScaling(const NetworkRegistry& networks, const ScalingArguments& arguments) {
   const Network network = networks.find(arguments.network);
   const std::int64_t batch = arguments.batchSize > 0 ? arguments.batchSize : network.recipe.batchSize;
-  const ScratchFolder scratch(fs::temp_directory_path() / "cohort-bench");
+  const ScratchFolder scratch(temporaryFolder() / "cohort-bench");
   // The first step touches all memory for the first time, and is not told.
   const std::int64_t steps =
       1 + std::max<std::int64_t>(
