@@ -56,11 +56,7 @@ Snapshot Center::snapshot() {
   head.set_servers(static_cast<std::uint32_t>(place_.count));
   head.set_version(store_->version());
   head.set_lost(lostBefore_ + lost_);
-  head.set_applied_below(store_->applied().below());
-  for (const auto& [begin, end] : store_->applied().stretches()) {
-    head.add_applied_above(begin);
-    head.add_applied_above(end);
-  }
+  setApplied(head, store_->applied());
   if (leader_) {
     const Progress progress = leader_->progress();
     head.set_done(progress.done);
@@ -84,9 +80,7 @@ void Center::restore(Snapshot snapshot) {
                                  head.server(), head.servers(), place_.index, place_.count));
   }
   setUp(cohort::fromWire(head.setup()));
-  StepSet applied(head.applied_below());
-  for (int i = 0; i + 1 < head.applied_above_size(); i += 2)
-    applied.insert(head.applied_above(i), head.applied_above(i + 1));
+  StepSet applied = appliedOf(head);
   std::ranges::copy(snapshot.arenas.front().span(), store_->weights().begin());
   std::size_t next = 1;
   for (const Shard::Slot& slot : store_->slots())

@@ -71,8 +71,8 @@ void print(Console& console, const ServerStatus& status, const CenterPlaces::Ser
   }
   if (server.index == 0) {
     const std::string end = status.target ? fmt::format(" of {}", *status.target) : "";
-    console.print(fmt::format("{}: step {}{}, {} member{}, {} gradient{} dropped", printable(status.rule), status.done,
-                              end, status.members.size(), status.members.size() == 1 ? "" : "s",
+    console.print(fmt::format("{}: step {}{}, {} member{}, {} gradient{} dropped", printable(status.rule),
+                              status.done, end, status.members.size(), status.members.size() == 1 ? "" : "s",
                               status.dropped, status.dropped == 1 ? "" : "s"));
     for (const ServerStatus::Member& member : status.members) {
       console.print(fmt::format("  {}{}: {} works, the last of step {}", printable(member.name),
