@@ -246,7 +246,7 @@ struct LoopingOnADisk : Looping {
   }
   // Greets and opens a run, of which there is a snapshot then.
   Peer begin(std::uint64_t opening) {
-    const Peer peer = open();
+    Peer peer = open();
     say(peer, words::hello({.token = 1}));
     CenterSetup setup = tinySetup();
     setup.opening = opening;
