@@ -88,8 +88,8 @@ TEST(StepSet, AgreesWithAFlagForEachStep) {
     std::vector<bool> flags(60);
     std::fill_n(flags.begin(), 3, true);
     for (int i = 0; i < 50; ++i) {
-      const Step begin = random() % 59;
-      const Step end = begin + 1 + random() % std::min<Step>(4, 60 - begin);
+      const auto begin = static_cast<Step>(random() % 59);
+      const Step end = begin + 1 + static_cast<Step>(random()) % std::min<Step>(4, 60 - begin);
       const bool isFree = std::find(flags.begin() + begin, flags.begin() + end, true) == flags.begin() + end;
       ASSERT_EQ(steps.insert(begin, end), isFree);
       if (isFree) std::fill(flags.begin() + begin, flags.begin() + end, true);
