@@ -235,6 +235,7 @@ TEST_F(Looping, MoreWorkersThanItsLimitAreRefused) {
 // ---- snapshots
 
 struct LoopingOnADisk : Looping {
+  void TearDown() override { loop.reset(); }  // it writes to what is here
   std::unique_ptr<SnapshotWriter> writer(double every) {
     return std::make_unique<SnapshotWriter>(
         file, every, [this](const std::string& what) { warnings.push_back(what); },
