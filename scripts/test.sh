@@ -26,7 +26,7 @@ formatCheck() { cppFiles | xargs -r -d '\n' clang-format --dry-run -Werror; }
 
 borderCheck() { scripts/check_borders.py --self-test && scripts/check_borders.py; }
 
-tidyCheck() { build release && scripts/tidy.py build/release; }
+tidyCheck() { build release && scripts/tidy.py --self-test && scripts/tidy.py build/release; }
 
 outputs=$(mktemp -d)
 trap 'rm -rf "$outputs"' EXIT

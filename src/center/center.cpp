@@ -332,7 +332,8 @@ bool Center::isMisled(Peer& peer, std::uint64_t opening) {
 
 void Center::on(Peer& peer, const wire::Push& push, const Payload& payload) {
   if (isMisled(peer, push.opening())) return;
-  require(push.step() >= 0 && push.node() >= 0 && push.node() < 2 * setup_->grains - 1 && push.basis() >= 0,
+  require(push.step() >= 0 && push.step() < setup_->target && push.node() >= 0 &&
+              push.node() < 2 * setup_->grains - 1 && push.basis() >= 0,
           "a gradient belongs to a node of a step");
   const bool isWhole = push.node() == 0;
   require(acceptanceOf(setup_->rule) == Acceptance::AtOnce ? isWhole : push.step() <= store_->version(),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -9,6 +10,18 @@ namespace cohort {
 namespace {
 
 constexpr std::size_t kLengthBytes = 4;
+
+// What floats on their way belong to. Any thread of gRPC's may end it; gRPC orders that, but where no sanitizer sees it.
+struct Kept {
+  std::shared_ptr<const void> owner;
+  std::atomic<bool> isWhole = false;
+
+  static void end(void* kept) {
+    auto* own = static_cast<Kept*>(kept);
+    (void)own->isWhole.load(std::memory_order_acquire);
+    delete own;
+  }
+};
 
 }  // namespace
 
@@ -24,10 +37,9 @@ grpc::ByteBuffer toBytes(const wire::Envelope& head, std::span<const float> floa
   std::size_t count = 1;
   if (!floats.empty()) {
     // The bytes stay where they are; gRPC says when it has done with them.
-    auto* kept = new std::shared_ptr<const void>(std::move(keep));
-    slices[count++] = grpc::Slice(
-        const_cast<float*>(floats.data()), floats.size_bytes(),
-        [](void* owner) { delete static_cast<std::shared_ptr<const void>*>(owner); }, kept);
+    auto* kept = new Kept{.owner = std::move(keep)};
+    kept->isWhole.store(true, std::memory_order_release);
+    slices[count++] = grpc::Slice(const_cast<float*>(floats.data()), floats.size_bytes(), &Kept::end, kept);
   }
   return {slices.data(), count};
 }

@@ -235,6 +235,7 @@ TEST_F(Looping, MoreWorkersThanItsLimitAreRefused) {
 // ---- snapshots
 
 struct LoopingOnADisk : Looping {
+  void TearDown() override { loop.reset(); }  // it writes to what is here
   std::unique_ptr<SnapshotWriter> writer(double every) {
     return std::make_unique<SnapshotWriter>(
         file, every, [this](const std::string& what) { warnings.push_back(what); },
@@ -246,7 +247,7 @@ struct LoopingOnADisk : Looping {
   }
   // Greets and opens a run, of which there is a snapshot then.
   Peer begin(std::uint64_t opening) {
-    const Peer peer = open();
+    Peer peer = open();
     say(peer, words::hello({.token = 1}));
     CenterSetup setup = tinySetup();
     setup.opening = opening;

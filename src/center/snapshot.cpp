@@ -22,7 +22,13 @@ namespace {
 constexpr std::string_view kMagic = "cohortC1";
 constexpr std::uint32_t kLargestSnapshotHead = 64 << 20;
 
-// Of all but itself.
+[[noreturn]] void refuse(const std::filesystem::path& path, const char* why) {
+  throw IoError(fmt::format("{} is damaged: {}; move it away to start again from the run's checkpoint",
+                            path.string(), why));
+}
+
+}  // namespace
+
 std::string hashOf(const Snapshot& snapshot) {
   wire::Snapshot head = snapshot.head;
   head.clear_hash();
@@ -31,13 +37,6 @@ std::string hashOf(const Snapshot& snapshot) {
   for (const FloatBuffer& arena : snapshot.arenas) all += hashBytes(std::as_bytes(arena.span()));
   return hashBytes(std::as_bytes(std::span(all)));
 }
-
-[[noreturn]] void refuse(const std::filesystem::path& path, const char* why) {
-  throw IoError(fmt::format("{} is damaged: {}; move it away to start again from the run's checkpoint",
-                            path.string(), why));
-}
-
-}  // namespace
 
 void setApplied(wire::Snapshot& head, const StepSet& steps) {
   head.set_applied_below(steps.below());

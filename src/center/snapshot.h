@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/float_buffer.h"
@@ -24,6 +25,8 @@ void setApplied(wire::Snapshot& head, const StepSet& steps);
 // UsageError where they make no sense.
 StepSet appliedOf(const wire::Snapshot& head);
 
+// Of all but itself.
+std::string hashOf(const Snapshot& snapshot);
 // IoError where that fails; an older file is then still there.
 void writeSnapshot(const std::filesystem::path& path, Snapshot snapshot);
 // Nothing where there is none; IoError where it is damaged.

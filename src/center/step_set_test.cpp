@@ -84,19 +84,19 @@ TEST(StepSet, AgreesWithAFlagForEachStep) {
   std::mt19937 random(3);
   for (int round = 0; round < 50; ++round) {
     StepSet steps(3);
-    std::vector<bool> flags(60);
-    std::fill_n(flags.begin(), 3, true);
+    std::vector<char> flags(60);
+    std::fill_n(flags.begin(), 3, 1);
     for (int i = 0; i < 50; ++i) {
-      const Step begin = random() % 59;
-      const Step end = begin + 1 + random() % std::min<Step>(4, 60 - begin);
-      const bool isFree = std::find(flags.begin() + begin, flags.begin() + end, true) == flags.begin() + end;
+      const auto begin = static_cast<Step>(random() % 59);
+      const Step end = begin + 1 + static_cast<Step>(random()) % std::min<Step>(4, 60 - begin);
+      const bool isFree = std::find(flags.begin() + begin, flags.begin() + end, 1) == flags.begin() + end;
       ASSERT_EQ(steps.insert(begin, end), isFree);
-      if (isFree) std::fill(flags.begin() + begin, flags.begin() + end, true);
+      if (isFree) std::fill(flags.begin() + begin, flags.begin() + end, 1);
       for (Step step = 0; step < 60; ++step)
-        ASSERT_EQ(steps.contains(step), flags[static_cast<std::size_t>(step)]);
+        ASSERT_EQ(steps.contains(step), flags[static_cast<std::size_t>(step)] != 0);
       Step count = steps.below();
       for (const auto& [first, last] : steps.stretches()) count += last - first;
-      ASSERT_EQ(std::count(flags.begin(), flags.end(), true), count);
+      ASSERT_EQ(std::count(flags.begin(), flags.end(), 1), count);
     }
   }
 }

@@ -162,7 +162,6 @@ int serve(const ServeArguments& arguments, SupervisorLink& supervisor) {
     if (hasRun) asked = asked.value_or(Clock::now());
   }
   std::error_code ignored;
-  fs::remove(folder.snapshot(), ignored);  // the run's checkpoint has it all
   const Clock::time_point over = Clock::now();
   while (server.hasWorkers() && secondsSince(over) < kFarewell) server.wait(kLook);
   return asked ? kResume : kSuccess;

@@ -80,8 +80,7 @@ Prefetcher::Slot& Prefetcher::begin(Lane& lane, Item& item) const {
   const std::int64_t number = lane.begun++;
   if (lane.everyStep) {
     const std::int64_t perStep = lane.everyStep->last - lane.everyStep->first;
-    item = {firstStep_ + number / perStep,
-            lane.everyStep->first + static_cast<GrainIndex>(number % perStep)};
+    item = {firstStep_ + number / perStep, lane.everyStep->first + static_cast<GrainIndex>(number % perStep)};
   } else {
     item = lane.upcoming.front();
     lane.upcoming.pop_front();

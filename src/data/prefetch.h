@@ -11,8 +11,8 @@
 #include <deque>
 #include <exception>
 #include <memory>
-#include <optional>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 

@@ -9,6 +9,8 @@
 #include "base/record_file.h"
 #include "base/test_directory.h"
 #include "center/credentials.h"
+#include "center/grpc_frame.h"
+#include "center/snapshot.h"
 #include "center/test_center.h"
 #include "data/cifar.h"
 #include "data/image_codec.h"
@@ -326,6 +328,51 @@ void addConversations(const Seeds& seeds) {
   }
 }
 
+void addSnapshots(const Seeds& seeds) {
+  const TestDirectory folder;
+  for (const OptimizerKind optimizer : {OptimizerKind::Sgd, OptimizerKind::Momentum, OptimizerKind::Adam}) {
+    for (const std::uint32_t server : {0U, 1U}) {
+      CenterSetup setup = tinySetup();
+      setup.optimizer.kind = optimizer;
+      Snapshot snapshot;
+      *snapshot.head.mutable_setup() = toWire(setup);
+      snapshot.head.set_server(server);
+      snapshot.head.set_servers(2);
+      snapshot.head.set_version(12);
+      StepSet steps(5);
+      for (const Step step : {7, 8, 12}) steps.insert(step);
+      setApplied(snapshot.head, steps);
+      snapshot.head.set_done(5);
+      snapshot.head.set_next(13);
+      snapshot.head.add_open(6);
+      const std::size_t size = sliceOfServer(kTinySize, static_cast<int>(server), 2).size();
+      for (std::size_t i = 0; i <= slotNames(setup.optimizer).size(); ++i) snapshot.arenas.emplace_back(size);
+      writeSnapshot(folder / "snapshot", std::move(snapshot));
+      seeds.add("snapshot", std::to_string(static_cast<int>(optimizer)) + "-" + std::to_string(server),
+                readWholeFile(folder / "snapshot"));
+    }
+  }
+}
+
+void addFrames(const Seeds& seeds) {
+  const std::vector<std::pair<std::string, wire::Envelope>> said = {
+      {"hello", words::hello({})},
+      {"setup", words::setup(tinySetup())},
+      {"load", words::load(kWeights)},
+      {"push", words::push({.step = 3})},
+      {"commit", words::commit(4, {{0, 1}, {1, 3}})},
+      {"finished", words::finished({3, {0, 2}})}};
+  for (const auto& [name, word] : said) {
+    const std::vector<float> floats(name == "load" || name == "push" ? kTinySize : 0);
+    std::vector<grpc::Slice> slices;
+    if (!toBytes(word, floats, nullptr).Dump(&slices).ok()) throw std::runtime_error("no bytes");
+    std::string bytes(1, '\x05');
+    for (const grpc::Slice& slice : slices)
+      bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    seeds.add("frame", name, bytes);
+  }
+}
+
 void makeSeeds(const fs::path& folder) {
   const Seeds seeds(folder);
   addIdx(seeds);
@@ -342,6 +389,8 @@ void makeSeeds(const fs::path& folder) {
   addArchives(seeds);
   addCredentials(seeds);
   addConversations(seeds);
+  addSnapshots(seeds);
+  addFrames(seeds);
 }
 
 }  // namespace
