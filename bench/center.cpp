@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
       const Clock::time_point start = Clock::now();
       constexpr std::size_t kBucket = std::size_t{1} << 20;
       for (std::size_t at = 0; at < floats; at += kBucket)
-        client.push(0, {at, std::min(floats, at + kBucket)}, gradient.span());
+        client.push(0, {at, std::min(floats, at + kBucket)}, gradient.span(), {});
       client.finish(std::vector<LossSum>(1));
       order = client.next();
       if (step > 1) seconds.push_back(secondsSince(start));

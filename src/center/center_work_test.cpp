@@ -110,7 +110,8 @@ TEST_F(CenterWork, RefusesGradientsOfStepsToCome) {
               "a gradient is a whole batch's where it counts alone, and of no step to come where not");
   }
   begin(tinySetup("async"));
-  EXPECT_TRUE(center->push(2, {.step = 1000}));
+  EXPECT_TRUE(center->push(1, {.step = 99}));
+  EXPECT_FALSE(center->push(1, {.step = 100}));  // behind its target
 }
 
 TEST_F(CenterWork, TakesNoGradientsFromThoseWhoHaveNotEntered) {

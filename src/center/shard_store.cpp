@@ -14,9 +14,9 @@ ShardStore::ShardStore(const ParameterLayout& layout, const ShardOptions& option
     : tree_(options.grains),
       acceptance_(acceptance),
       scaleRate_(scaleRate),
-      weights_(options.end - options.begin),
+      pool_(std::make_shared<BufferPool>(options.end - options.begin)),
+      weights_(pool_),
       shard_(layout, options, weights_.span()),
-      pool_(std::make_shared<BufferPool>(weights_.size())),
       sums_(tree_, acceptance == Acceptance::OnCommit,
             [this](FloatBuffer buffer) { freeBuffer(std::move(buffer)); }) {}
 
@@ -75,6 +75,7 @@ bool ShardStore::commit(Step step, std::span<const GrainRange> grains) {
 
 void ShardStore::update(FloatBuffer gradient, Step staleness) {
   const Clock::time_point start = Clock::now();
+  if (weights_.takeBack()) shard_.moveTo(weights_.span());
   const double rate = scaleRate_ && staleness > 1 ? 1 / static_cast<double>(staleness) : 1;
   shard_.update(shard_.begin(), gradient.span(), version_, rate);
   ++version_;
@@ -85,20 +86,10 @@ void ShardStore::update(FloatBuffer gradient, Step staleness) {
   updateSeconds_ += secondsSince(start);
 }
 
-std::shared_ptr<const FloatBuffer> ShardStore::snapshot() {
-  if (snapshotVersion_ != version_) {
-    snapshot_.reset();  // its memory may serve again
-    snapshot_ = copyOf(weights_.span());
-    snapshotVersion_ = version_;
-  }
-  return snapshot_;
-}
-
 void ShardStore::restore(Step version, StepSet applied) {
   version_ = version;
   applied_ = std::move(applied);
   sums_.clear();
-  snapshotVersion_ = -1;
 }
 
 }  // namespace cohort

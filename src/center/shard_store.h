@@ -10,6 +10,7 @@
 #include "base/float_buffer.h"
 #include "base/grain_tree.h"
 #include "center/buffer_pool.h"
+#include "center/lent_buffer.h"
 #include "center/node_sums.h"
 #include "center/setup.h"
 #include "center/step_set.h"
@@ -44,7 +45,7 @@ class ShardStore {
   bool commit(Step step, std::span<const GrainRange> grains);
 
   // The weights as they are now: never changed afterwards.
-  std::shared_ptr<const FloatBuffer> snapshot();
+  std::shared_ptr<const FloatBuffer> snapshot() { return weights_.lend(); }
 
   ArenaRange slice() const { return {shard_.begin(), shard_.end()}; }
   Step version() const { return version_; }
@@ -63,14 +64,12 @@ class ShardStore {
   GrainTree tree_;
   Acceptance acceptance_;
   bool scaleRate_;
-  FloatBuffer weights_;
+  std::shared_ptr<BufferPool> pool_;
+  LentBuffer weights_;
   Shard shard_;
   Step version_ = 0;
   StepSet applied_;  // AtOnce: steps whose gradient was applied
-  std::shared_ptr<BufferPool> pool_;
-  NodeSums sums_;  // otherwise: of the step that comes next
-  std::shared_ptr<const FloatBuffer> snapshot_;
-  Step snapshotVersion_ = -1;
+  NodeSums sums_;    // otherwise: of the step that comes next
   std::vector<std::int64_t> stalenessCounts_;
   double updateSeconds_ = 0;
 };

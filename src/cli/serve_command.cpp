@@ -161,7 +161,6 @@ int serve(const ServeArguments& arguments, SupervisorLink& supervisor) {
     if (hasRun && !asked) console.print("asked to stop: the run ends after a checkpoint");
     if (hasRun) asked = asked.value_or(Clock::now());
   }
-  std::error_code ignored;
   const Clock::time_point over = Clock::now();
   while (server.hasWorkers() && secondsSince(over) < kFarewell) server.wait(kLook);
   return asked ? kResume : kSuccess;

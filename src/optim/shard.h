@@ -60,6 +60,8 @@ class Shard {
   double learningRate(Step step) const { return options_.learningRate * schedule_.factor(step); }
   std::size_t begin() const { return begin_; }
   std::size_t end() const { return begin_ + weights_.size(); }
+  // The same weights are there from now on.
+  void moveTo(std::span<float> weights) { weights_ = weights; }
 
  private:
   // One parameter's part of the slice.
