@@ -901,6 +901,16 @@ class Strangers(ByHand):
         self.assertIn("credentials.pem", self.refused("127.0.0.1:7000", *SMALL, "--credentials", file))
 
 
+class Notes(Center):
+    def test_settings_of_other_rules_are_named(self):
+        run = [*SMALL, "--train-steps", "2", "--sync", "async", "--workers", "2", "--backups", "3", "--staleness", "9",
+               "--avg-freq", "7", "--scale-stale", "--recovery-wait", "20s"]
+        output = self.train(*run).stdout
+        for setting, rule in (("backups", "backup"), ("staleness", "ssp"), ("avg-freq", "local")):
+            self.assertIn(f"note: {setting} has no effect here: it is for --sync {rule}\n", output)
+        self.assertEqual(output.count("has no effect"), 3, output)
+
+
 class Refusals(ByHand):
     def test_nobody_is_there(self):
         with socket.create_server(("127.0.0.1", 0)) as closed:

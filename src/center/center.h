@@ -93,7 +93,7 @@ class Center {
   void on(Peer& peer, const wire::Push& push, const Payload& payload);
   void on(Peer& peer, const wire::Pull& pull);
   void on(Peer& peer, const wire::Finished& finished);
-  void on(const Peer& peer, const wire::Reopen& reopen);
+  void on(const Peer& peer, const wire::Reopen& words);
   void on(const Peer& peer, const wire::Settled& settled);
   void tellStatus(const Peer& asker) const;
 

@@ -55,7 +55,7 @@ void requireOwnBatch(const TrainArguments& arguments, const RunConfig& config) {
 }
 
 void sayWhatIsIdle(Screen& screen, const TrainArguments& arguments, const RunConfig& config) {
-  printNotes(screen, arguments);
+  printNotes(screen, arguments, config);
   sayUnsupervised(screen, arguments);
   sayIdle(screen, arguments, {"snapshot-every"}, "it is for those who serve (cohort serve --snapshot-every)");
   // Under backup it says how many there must be.
@@ -164,7 +164,7 @@ int trainAsJoined(const RunContext& context, const TrainArguments& arguments) {
 
 int superviseWithCenter(const TrainArguments& arguments, Request request) {
   Console console(stdout, stderr, terminalOptions(arguments.verbosity));
-  printNotes(console, arguments);
+  printNotes(console, arguments, request.config);
   sayIdle(console, arguments, {"elastic"}, "workers of a center come and go by themselves");
   const CenterSupervisorOptions options{
       .common = supervisionOf(arguments, request, console),

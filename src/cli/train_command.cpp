@@ -67,7 +67,7 @@ int trainAsWorker(const RunContext& context, const TrainArguments& arguments, co
   Request request = requestOf(context, arguments, {{"workers", {std::to_string(workers.size())}}});
   std::optional<JobDirectory> job;
   if (workers.isFirst()) {
-    printNotes(screen, arguments);
+    printNotes(screen, arguments, request.config);
     if (!isSupervised) sayUnsupervised(screen, arguments);
     if (request.directory.empty()) request.directory = newJobDirectory(request.config.network);
     job.emplace(request.directory, isSupervised ? JobDirectory::Role::Member : JobDirectory::Role::First);

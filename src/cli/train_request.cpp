@@ -49,8 +49,24 @@ std::optional<std::string> givenText(const TrainArguments& arguments, const char
   return text;
 }
 
-void printNotes(Screen& screen, const TrainArguments& arguments) {
+void printNotes(Screen& screen, const TrainArguments& arguments, const RunConfig& config) {
   for (const std::string& note : arguments.notes) screen.print("note: " + note);
+  const RunConfig usual;
+  const bool isAlone = config.sync == "async" || config.sync == "ssp";
+  const auto sayOther = [&](const char* setting, bool isUsed, bool isUsual, const char* whose) {
+    if (!isUsed && !isUsual) sayIdle(screen, arguments, {setting}, fmt::format("it is for {}", whose));
+  };
+  sayOther("staleness", config.sync == "ssp", config.staleness == usual.staleness, "--sync ssp");
+  sayOther("backups", config.sync == "backup", config.backups == usual.backups, "--sync backup");
+  sayOther("scale-stale", isAlone, config.scaleStale == usual.scaleStale, "--sync async and ssp");
+  sayOther("snapshot-every", isAlone, config.snapshotEvery == usual.snapshotEvery, "--sync async and ssp");
+  sayOther("recovery-wait", hasCenter(config), config.recoveryWait == usual.recoveryWait,
+           "runs with a center");
+  sayOther("avg-freq", config.sync == "local", config.avgFreq == usual.avgFreq, "--sync local");
+  const bool isDiloco = config.sync == "diloco";
+  sayOther("inner-steps", isDiloco, config.innerSteps == usual.innerSteps, "--sync diloco");
+  sayOther("outer-lr", isDiloco, config.outerLearningRate == usual.outerLearningRate, "--sync diloco");
+  sayOther("outer-momentum", isDiloco, config.outerMomentum == usual.outerMomentum, "--sync diloco");
 }
 
 void sayIdle(Screen& screen, const TrainArguments& arguments, const std::vector<const char*>& settings,

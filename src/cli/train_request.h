@@ -27,8 +27,8 @@ bool isGiven(const TrainArguments& arguments, const char* setting);
 // The last value, as given; nothing where nobody did.
 std::optional<std::string> givenText(const TrainArguments& arguments, const char* setting);
 
-// What older names have to say.
-void printNotes(Screen& screen, const TrainArguments& arguments);
+// What older names have to say, and which settings are another rule's.
+void printNotes(Screen& screen, const TrainArguments& arguments, const RunConfig& config);
 // "note: chaos has no effect here: WHY" for each of these that is given.
 void sayIdle(Screen& screen, const TrainArguments& arguments, const std::vector<const char*>& settings,
              const std::string& why);
