@@ -137,7 +137,8 @@ class SameBits(Center):
 
     def test_optimizers_with_slots_and_averages(self):
         run = [*SMALL, "--train-steps", "20", "--lr", "0.001", "--eval-every", "10"]
-        for more in (["--optimizer", "adam", "--average-decay", "0.9"], ["--optimizer", "momentum", "--schedule", "steps:5,0.5"]):
+        for more in (["--optimizer", "adam", "--average-decay", "0.9"], ["--optimizer", "momentum", "--schedule", "steps:5,0.5"],
+                     ["--optimizer", "nesterov"], ["--optimizer", "adagrad"], ["--optimizer", "rmsprop", "--momentum", "0.9"]):
             with self.subTest(more):
                 self.train(*run, *more, job=self.folder / more[1])
                 self.train(*run, *more, "--servers", "2", "--workers", "2", job=self.folder / f"{more[1]}-center")
@@ -155,6 +156,14 @@ class SameBits(Center):
                     # The worker hears of its last two steps at once.
                     self.assertAlmostEqual(here.pop("loss"), there.pop("loss"), delta=1e-9)
                     self.assertEqual(here, there)
+
+    def test_other_weights_to_begin_with_and_a_length_in_epochs(self):
+        self.train(*SMALL, "--train-steps", "3", "--seed", "7", job=self.folder / "before")
+        run = [*SMALL, "--epochs", "2", "--init-from", self.checkpoints(self.folder / "before")[-1]]
+        self.train(*run, job=self.folder / "plain")
+        self.train(*run, "--workers", "2", "--servers", "2", "--histograms", job=self.folder / "center")
+        self.assertEqual(self.results("center"), self.results("plain"))
+        self.assertEqual(self.summary(self.folder / "center")["step"], 25)  # 500 samples, 40 at a time
 
     def test_nobody_in_reserve_is_bulk_synchronous(self):
         run = [*SMALL, "--train-steps", "40"]
@@ -311,6 +320,14 @@ class Kills(Center):
         self.assertLess(reached[0], 1500)  # what the first one wrote is there
         self.assertEqual(reached[-1], 6000)
         self.assertEqual(self.summary()["step"], 6000)
+
+    def test_chaos_of_its_own(self):
+        run = [*LONG, "--train-steps", "4000", "--workers", "3", "--servers", "1", "--chaos", "5", "--max-restarts", "50"]
+        output, errors = self.finish(self.start(*run))
+        self.assertRegex(output, "chaos: (killing|freezing) worker")
+        self.assertIn("starting it again", errors)
+        self.train(*LONG, "--train-steps", "4000", job=self.folder / "calm")
+        self.assertEqual(self.summary()["weights_hash"], self.summary(self.folder / "calm")["weights_hash"])
 
     def test_a_frozen_worker_is_found(self):
         process = self.start(*LONG, "--workers", "3", "--servers", "1")
