@@ -168,16 +168,7 @@ CenterSetup CenterRun::setup() const {
 
 // Brings what the run begins with, or goes on with. False where another does so.
 bool CenterRun::open() {
-  const auto restored = checkpoints_.restoreLatest(
-      state_, [this](const std::string& what) { observer_.warned(what + "; using the one before"); });
-  if (restored) {
-    lastCheckpoint_ = restored->step;
-  } else if (!checkpoints_.list().empty()) {
-    throw IoError(fmt::format("no checkpoint in {} is whole; move them away to start again",
-                              job_.checkpoints().string()));
-  } else if (!config_.initFrom.empty()) {
-    initializeFrom(config_.initFrom, state_);
-  }
+  lastCheckpoint_ = restoreRun(checkpoints_, config_, true, state_, observer_).value_or(-1);
   std::vector<CenterClient::Arena> arenas{{"weights", state_.weights.span()}};
   for (const Shard::Slot& slot : state_.shards.front().slots()) arenas.push_back({slot.name, slot.values});
   return center_.open(setup(), arenas);
@@ -186,7 +177,6 @@ bool CenterRun::open() {
 void CenterRun::reopen() {
   checkpoints_.wait();
   state_.step = 0;
-  lastCheckpoint_ = -1;
   initialize(state_.layout, config_.seed, state_.weights.span(), lanes_.count());
   state_.shards.front() =
       Shard(state_.layout, shardOptions(config_, data_.train->size()), state_.weights.span());
@@ -208,27 +198,14 @@ void CenterRun::forgetRecords() {
 }
 
 void CenterRun::tellStart() {
-  const int threads = threadsOf(config_, workerPlace());
-  std::vector<std::string> notes;
+  RunObserver::Started started =
+      startOf(config_, data_, state_, lanes_.count(), threadsOf(config_, workerPlace()), target_);
+  started.isShown = place_.isFirst;
   if (isAlone()) {
-    notes.push_back(fmt::format(
+    started.notes.push_back(fmt::format(
         "with --sync {} a batch is one worker's step, and steps are counted over all workers", config_.sync));
   }
-  observer_.started({.network = config_.network,
-                     .dataset = config_.dataset,
-                     .parameters = state_.layout.weightCount(),
-                     .batchSize = config_.batchSize,
-                     .grains = config_.grains,
-                     .workers = static_cast<int>(config_.workers),
-                     .lanes = lanes_.count(),
-                     .idleLanes = threads - lanes_.count(),
-                     .dataThreads = dataThreadsOf(config_, *data_.train, lanes_.count()),
-                     .trainSamples = data_.train->size(),
-                     .evaluationSamples = data_.evaluation->size(),
-                     .startStep = startStep_,
-                     .targetStep = target_ == std::numeric_limits<Step>::max() ? 0 : target_,
-                     .notes = std::move(notes),
-                     .isShown = place_.isFirst});
+  observer_.started(started);
 }
 
 RunSummary CenterRun::train() {

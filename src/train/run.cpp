@@ -167,16 +167,7 @@ Wishes Run::wishes(const StopFlag& stop, Clock::time_point begin) const {
 }
 
 void Run::restore() {
-  const auto restored = checkpoints_.restoreLatest(
-      state_, [this](const std::string& what) { observer_.warned(what + "; using the one before"); });
-  if (restored) {
-    lastCheckpoint_ = restored->step;
-  } else if (workers_.isFirst() && !checkpoints_.list().empty()) {
-    throw IoError(fmt::format("no checkpoint in {} is whole; move them away to start again",
-                              job_.checkpoints().string()));
-  } else if (!config_.initFrom.empty()) {
-    initializeFrom(config_.initFrom, state_);
-  }
+  lastCheckpoint_ = restoreRun(checkpoints_, config_, workers_.isFirst(), state_, observer_).value_or(-1);
   startStep_ = state_.step;
   place_.activity.finishStep(state_.step);
 }
@@ -198,26 +189,14 @@ RunSummary Run::train(const StopFlag& stop) {
   if (workers_.isFirst()) job_.writeConfig(configText_);
   recorder_ = std::make_unique<Recorder>(config_, job_, workers_, plan_, state_, kGradientsTag);
   report_.recordTo(*recorder_);
-  const int threads = threadsOf(config_, place_);
-  std::vector<std::string> notes;
+  RunObserver::Started started =
+      startOf(config_, data_, state_, lanes_.count(), threadsOf(config_, place_), target_);
+  started.workers = workers_.size();
   if (config_.wire == "fp16" && workers_.size() > 1) {
-    notes.emplace_back(
+    started.notes.emplace_back(
         "with --wire fp16 the weights depend on the number of workers; --wire fp32 gives the same for all");
   }
-  observer_.started({.network = config_.network,
-                     .dataset = config_.dataset,
-                     .parameters = state_.layout.weightCount(),
-                     .batchSize = config_.batchSize,
-                     .grains = config_.grains,
-                     .workers = workers_.size(),
-                     .lanes = lanes_.count(),
-                     .idleLanes = threads - lanes_.count(),
-                     .dataThreads = dataThreadsOf(config_, *data_.train, lanes_.count()),
-                     .trainSamples = data_.train->size(),
-                     .evaluationSamples = data_.evaluation->size(),
-                     .startStep = startStep_,
-                     .targetStep = target_ == std::numeric_limits<Step>::max() ? 0 : target_,
-                     .notes = std::move(notes)});
+  observer_.started(started);
   if (state_.step < target_) {
     model_->prepareTraining(state_.weights.span());
     if (workers_.isFirst()) job_.writeLayers(toJson(model_->layers()));

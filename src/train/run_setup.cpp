@@ -155,6 +155,38 @@ Step targetStep(const RunConfig& config, std::int64_t samples) {
   return target;
 }
 
+std::optional<Step> restoreRun(const CheckpointStore& checkpoints, const RunConfig& config, bool isFirst,
+                               TrainingState& state, RunObserver& observer) {
+  const auto restored = checkpoints.restoreLatest(
+      state, [&](const std::string& what) { observer.warned(what + "; using the one before"); });
+  if (restored) return restored->step;
+  const std::vector<CheckpointFile> damaged = isFirst ? checkpoints.list() : std::vector<CheckpointFile>();
+  if (!damaged.empty()) {
+    throw IoError(fmt::format("no checkpoint in {} is whole; move them away to start again",
+                              damaged.front().path.parent_path().string()));
+  }
+  if (!config.initFrom.empty()) initializeFrom(config.initFrom, state);
+  return std::nullopt;
+}
+
+RunObserver::Started startOf(const RunConfig& config, const RunData& data, const TrainingState& state,
+                             int lanes, int threads, Step target) {
+  return {.network = config.network,
+          .dataset = config.dataset,
+          .parameters = state.layout.weightCount(),
+          .batchSize = config.batchSize,
+          .grains = config.grains,
+          .workers = static_cast<int>(config.workers),
+          .lanes = lanes,
+          .idleLanes = threads - lanes,
+          .dataThreads = dataThreadsOf(config, *data.train, lanes),
+          .trainSamples = data.train->size(),
+          .evaluationSamples = data.evaluation->size(),
+          .startStep = state.step,
+          .targetStep = target == std::numeric_limits<Step>::max() ? 0 : target,
+          .notes = {}};
+}
+
 Step logInterval(const RunConfig& config, Step target) {
   constexpr Step kMostLogPoints = 50;
   constexpr Step kWithoutEnd = 100;

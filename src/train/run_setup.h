@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "data/dataset.h"
 #include "optim/shard.h"
+#include "train/checkpoint.h"
 #include "train/model.h"
 #include "train/run.h"
 
@@ -36,6 +38,13 @@ int dataThreadsOf(const RunConfig& config, const Dataset& dataset, int lanes);
 
 // The largest Step where only a time ends the run; UsageError where nothing does.
 Step targetStep(const RunConfig& config, std::int64_t samples);
+// What the state begins with: the newest whole checkpoint, whose step is returned, or the weights that the configuration names, or what
+// it has. `isFirst`: of the workers, this one speaks. IoError where checkpoints are there and none is whole.
+std::optional<Step> restoreRun(const CheckpointStore& checkpoints, const RunConfig& config, bool isFirst,
+                               TrainingState& state, RunObserver& observer);
+// What there is to say of a run that starts at the state's step.
+RunObserver::Started startOf(const RunConfig& config, const RunData& data, const TrainingState& state,
+                             int lanes, int threads, Step target);
 // Steps between log points: as configured, or a round number that gives 20 to 50 of them.
 Step logInterval(const RunConfig& config, Step target);
 
