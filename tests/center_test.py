@@ -926,6 +926,7 @@ class Notes(Center):
         for setting, rule in (("backups", "backup"), ("staleness", "ssp"), ("avg-freq", "local")):
             self.assertIn(f"note: {setting} has no effect here: it is for --sync {rule}\n", output)
         self.assertEqual(output.count("has no effect"), 3, output)
+        self.assertFalse((self.job / "receipt.jsonl").exists())  # it could prove nothing
 
 
 class Refusals(ByHand):

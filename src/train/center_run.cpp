@@ -334,7 +334,9 @@ void CenterRun::hear(const Order& order) {
   place_.activity.finishStep(state_.step);
   if (isChief_ && !recorder_) {
     state_.step = std::max(startStep_, before);
-    recorder_ = std::make_unique<Recorder>(config_, job_, alone_, plan_, state_, kGradientsTag);
+    RunConfig recorded = config_;
+    if (!isExact()) recorded.receiptEvery = 0;
+    recorder_ = std::make_unique<Recorder>(recorded, job_, alone_, plan_, state_, kGradientsTag);
     state_.step = order.state.done;
     report_.recordTo(*recorder_);
     job_.writeConfig(configText_);
@@ -345,7 +347,7 @@ void CenterRun::hear(const Order& order) {
   report_.addSteps(before, state_.step, order.state.loss, seconds);
   if (crossed(before, state_.step, report_.logInterval()) || state_.step == target_)
     report_.logPoint(state_.step, totals());
-  if (isExact() && recorder_->wantsReceipt(state_.step)) recorder_->addReceipt(order.state.loss.meanLoss());
+  if (recorder_->wantsReceipt(state_.step)) recorder_->addReceipt(order.state.loss.meanLoss());
   if (order.kind != Order::Kind::Compute) return;
   if (crossed(before, state_.step, config_.evalEvery)) observer_.evaluated(evaluate());
   const bool isTime = interval_.seconds > 0 && secondsSince(lastCheckpointTime_) >= interval_.seconds;
