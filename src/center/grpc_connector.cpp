@@ -107,22 +107,12 @@ class ClientStream : public Stream {
   Tag finished_{[this](bool) { onFinished(); }};
 };
 
-class ClientEnd : public Link {
+class ClientEnd : public StreamLink<ClientStream> {
  public:
-  explicit ClientEnd(std::shared_ptr<ClientStream> stream) : stream_(std::move(stream)) {}
+  using StreamLink::StreamLink;
   ~ClientEnd() override { stream_->leave(); }
   ClientEnd(const ClientEnd&) = delete;
   ClientEnd& operator=(const ClientEnd&) = delete;
-
-  void send(const wire::Envelope& head, std::span<const float> floats,
-            std::shared_ptr<const void> keep) override {
-    stream_->send(head, floats, std::move(keep));
-  }
-  void close() override { stream_->end(); }
-  void cut() override { stream_->cut(); }
-
- private:
-  std::shared_ptr<ClientStream> stream_;
 };
 
 }  // namespace

@@ -65,20 +65,7 @@ class Streams {
 
 class ServerStream : public Stream {
  public:
-  // The link that a server has of it.
-  class End : public Link {
-   public:
-    explicit End(std::shared_ptr<ServerStream> stream) : stream_(std::move(stream)) {}
-    void send(const wire::Envelope& head, std::span<const float> floats,
-              std::shared_ptr<const void> keep) override {
-      stream_->send(head, floats, std::move(keep));
-    }
-    void close() override { stream_->end(); }
-    void cut() override { stream_->cut(); }
-
-   private:
-    std::shared_ptr<ServerStream> stream_;
-  };
+  using End = StreamLink<ServerStream>;
 
   struct Place {
     grpc::AsyncGenericService& service;

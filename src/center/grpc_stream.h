@@ -14,6 +14,7 @@
 #include <grpcpp/completion_queue.h>
 
 #include "center/grpc_frame.h"
+#include "center/link.h"
 
 namespace cohort {
 
@@ -137,6 +138,23 @@ class Stream {
   std::deque<Unsent> toSend_;  // the first is being sent
   std::size_t unsentHeadBytes_ = 0;
   std::size_t unread_ = 0;
+};
+
+// The link that a user of a stream has.
+template <class Of>
+class StreamLink : public Link {
+ public:
+  explicit StreamLink(std::shared_ptr<Of> stream) : stream_(std::move(stream)) {}
+
+  void send(const wire::Envelope& head, std::span<const float> floats,
+            std::shared_ptr<const void> keep) override {
+    stream_->send(head, floats, std::move(keep));
+  }
+  void close() override { stream_->end(); }
+  void cut() override { stream_->cut(); }
+
+ protected:
+  std::shared_ptr<Of> stream_;
 };
 
 }  // namespace cohort
