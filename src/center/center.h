@@ -115,6 +115,8 @@ class Center {
   void answerPulls();
   void answer(Peer& peer, const WaitingPull& pull);
   std::span<float> arenaCalled(std::string_view name);
+  // The stretch that a payload at an offset of the arena fills.
+  ArenaRange rangeOf(std::uint64_t offset, const Payload& payload) const;
 
   Place place_;
   std::map<LinkId, Peer> peers_;
