@@ -77,8 +77,8 @@ class ServerStream : public Stream {
   // Waits for the next worker; when one has come, for another.
   static void await(const Place& place) {
     auto stream = std::make_shared<ServerStream>(place);
-    if (!place.streams.add(stream)) return;
-    stream->keepAlive(stream);
+    stream->keepAlive(stream);  // before the end can cut it
+    if (!place.streams.add(stream)) return stream->forget();
     Call& call = *stream->call_;
     stream->came_.ended = [place, raw = stream.get()](bool ok) {
       if (!ok) return raw->forget();
