@@ -28,7 +28,8 @@ Place placeOf(const StatusArguments& arguments) {
   Place place{.servers = {}, .credentials = arguments.credentials};
   std::error_code unreadable;
   if (!std::filesystem::is_directory(arguments.center, unreadable)) {
-    for (const std::string& address : parseAddresses(arguments.center, "cohort status"))
+    const std::string where = "there is no such folder, and cohort status";
+    for (const std::string& address : parseAddresses(arguments.center, where))
       place.servers.push_back({static_cast<int>(place.servers.size()), address});
     return place;
   }
