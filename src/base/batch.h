@@ -1,4 +1,4 @@
-// One grain's samples, as a model sees them.
+// One grain's samples, or those of a round of grains that workers compute together, as a model sees them.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,8 @@ struct Batch {
   std::int64_t position = 0;
   // Samples in the whole step, all grains together: what a mean loss divides by.
   std::int64_t globalSize = 0;
+  // Grains of the round that there are; the others, which come behind, are padding.
+  int grains = 1;
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
 };

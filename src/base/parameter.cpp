@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <thread>
-#include <unordered_set>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -102,27 +101,35 @@ std::size_t ParameterSpec::count() const {
 }
 
 ParameterLayout::ParameterLayout(std::vector<ParameterSpec> specs) {
-  std::unordered_set<std::string_view> names;
   parameters_.reserve(specs.size());
-  for (ParameterSpec& spec : specs) {
-    Parameter parameter{std::move(spec)};
-    parameter.offset = size_;
-    parameter.size = parameter.count();
-    parameter.firstPiece = static_cast<PieceIndex>(pieces_.size());
-    const std::size_t step = pieceSize(parameter);
-    COHORT_CHECK(step > 0, "a parameter without elements: " + parameter.name);
-    for (std::size_t at = 0; at < parameter.size; at += step) {
-      const std::size_t size = std::min(step, parameter.size - at);
-      pieces_.push_back({static_cast<ParameterIndex>(parameters_.size()), size_ + at, size});
-      largestPiece_ = std::max(largestPiece_, size);
-    }
-    parameter.pieceCount = static_cast<int>(pieces_.size()) - parameter.firstPiece;
-    size_ += parameter.size;
-    if (parameter.kind == ParameterKind::Weight) weightCount_ += parameter.size;
-    parameters_.push_back(std::move(parameter));
-    COHORT_CHECK(names.insert(parameters_.back().name).second,
-                 "two parameters are called " + parameters_.back().name);
+  for (ParameterSpec& spec : specs) add({std::move(spec), size_});
+}
+
+ParameterLayout::ParameterLayout(std::vector<Part> parts, std::size_t size) {
+  parameters_.reserve(parts.size());
+  for (Part& part : parts) add(std::move(part));
+  COHORT_CHECK(size_ <= size, "a part lies in the arena");
+  size_ = size;
+}
+
+void ParameterLayout::add(Part part) {
+  COHORT_CHECK(find(part.spec.name) < 0, "two parameters are called " + part.spec.name);
+  COHORT_CHECK(part.offset >= size_, "parameters lie in order");
+  Parameter parameter{std::move(part.spec)};
+  parameter.offset = part.offset;
+  parameter.size = parameter.count();
+  parameter.firstPiece = static_cast<PieceIndex>(pieces_.size());
+  const std::size_t step = pieceSize(parameter);
+  COHORT_CHECK(step > 0, "a parameter without elements: " + parameter.name);
+  for (std::size_t at = 0; at < parameter.size; at += step) {
+    const std::size_t size = std::min(step, parameter.size - at);
+    pieces_.push_back({static_cast<ParameterIndex>(parameters_.size()), parameter.offset + at, size});
+    largestPiece_ = std::max(largestPiece_, size);
   }
+  parameter.pieceCount = static_cast<int>(pieces_.size()) - parameter.firstPiece;
+  size_ = parameter.offset + parameter.size;
+  if (parameter.kind == ParameterKind::Weight) weightCount_ += parameter.size;
+  parameters_.push_back(std::move(parameter));
 }
 
 ParameterIndex ParameterLayout::find(std::string_view name) const {

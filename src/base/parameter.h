@@ -2,7 +2,7 @@
 // last layer first), so that what a backward pass finishes first lies first.
 //
 // A *piece* is the unit in which gradients are finished, summed and applied: a whole parameter, or some rows
-// of a large matrix. Pieces tile the arena without gaps, in order.
+// of a large matrix. Pieces lie in the arena in order; those of a whole network tile it without gaps.
 #pragma once
 
 #include <cstddef>
@@ -78,6 +78,13 @@ class ParameterLayout {
   ParameterLayout() = default;
   // `specs` in arena order. Names must differ.
   explicit ParameterLayout(std::vector<ParameterSpec> specs);
+  // What a worker computes of a network's parameters: some rows of each, where they lie in the whole network's arena.
+  struct Part {
+    ParameterSpec spec;  // of these rows
+    std::size_t offset = 0;
+  };
+  // `parts` in arena order; the arena has `size` floats.
+  ParameterLayout(std::vector<Part> parts, std::size_t size);
 
   std::span<const Parameter> parameters() const { return parameters_; }
   std::span<const Piece> pieces() const { return pieces_; }
@@ -86,11 +93,13 @@ class ParameterLayout {
   // -1 where there is none.
   ParameterIndex find(std::string_view name) const;
 
-  std::size_t size() const { return size_; }                  // floats in the arena, statistics included
+  std::size_t size() const { return size_; }  // floats in the arena, statistics included, and gaps
   std::size_t weightCount() const { return weightCount_; }    // floats the optimizer moves
   std::size_t largestPiece() const { return largestPiece_; }  // floats
 
  private:
+  void add(Part part);
+
   std::vector<Parameter> parameters_;
   std::vector<Piece> pieces_;
   std::size_t size_ = 0;

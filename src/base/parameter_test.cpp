@@ -9,8 +9,8 @@
 namespace cohort {
 namespace {
 
-ParameterLayout mixedLayout() {
-  return ParameterLayout({
+std::vector<ParameterSpec> mixedSpecs() {
+  return {
       {.name = "fc.weight",
        .shape = {4096, 1027},
        .initializer = Initializer::normal(0.02f),
@@ -22,7 +22,11 @@ ParameterLayout mixedLayout() {
        .kind = ParameterKind::RunningStatistic,
        .statisticDecay = 0.9f},
       {.name = "conv.weight", .shape = {513, 131, 5, 5}, .initializer = Initializer::uniform(0.3f)},
-  });
+  };
+}
+
+ParameterLayout mixedLayout() {
+  return ParameterLayout(mixedSpecs());
 }
 
 struct Moments {
@@ -99,6 +103,77 @@ TEST(ParameterLayout, CutsOnlyLargeMatricesWhoseRowsMayFinishApartAndOnlyBetween
   }
   EXPECT_EQ(layout.at(layout.find("fc.bias")).pieceCount, 1);
   EXPECT_EQ(layout.at(layout.find("conv.weight")).pieceCount, 1);
+}
+
+// What a worker has of mixedLayout(): rows 1024 to 2047 of the matrix, some of the bias, no statistic, and the last filters. The
+// matrix is 4096 x 1027 at 0, the bias at 4206592, the statistic at 4207619, the filters 513 x 131 x 5 x 5 at 4207626.
+constexpr std::size_t kWhole = 4207626 + std::size_t{513} * 131 * 25;
+
+std::vector<ParameterLayout::Part> someParts() {
+  const std::vector<ParameterSpec> specs = mixedSpecs();
+  const auto part = [&](std::size_t index, std::int64_t rows, std::size_t offset) {
+    ParameterLayout::Part cut{.spec = specs[index], .offset = offset};
+    cut.spec.shape.front() = rows;
+    return cut;
+  };
+  return {part(0, 1024, 1024 * 1027), part(1, 100, 4206692), part(3, 13, kWhole - 13 * 131 * 25)};
+}
+
+TEST(ParameterParts, LieWhereTheyAreInTheWholeArena) {
+  ASSERT_EQ(mixedLayout().size(), kWhole);
+  const ParameterLayout layout(someParts(), kWhole);
+  ASSERT_EQ(layout.parameters().size(), 3U);
+  EXPECT_EQ(layout.size(), kWhole) << "gaps included";
+  EXPECT_EQ(layout.weightCount(), 1024U * 1027 + 100 + 13 * 131 * 25);
+  EXPECT_EQ(layout.find("fc.bias"), 1);
+  EXPECT_EQ(layout.find("bn.mean"), -1);
+  EXPECT_EQ(layout.at(0).offset, 1024U * 1027);
+  EXPECT_EQ(layout.at(0).size, 1024U * 1027);
+  EXPECT_EQ(layout.at(1).offset, 4206692U);
+  EXPECT_EQ(layout.at(1).size, 100U);
+  EXPECT_EQ(layout.at(2).offset + layout.at(2).size, kWhole);
+  EXPECT_TRUE(layout.at(0).rowsMayFinishApart);
+  EXPECT_EQ(ParameterLayout({someParts().front()}, kWhole).size(), kWhole)
+      << "the gap behind the last part too";
+}
+
+TEST(ParameterParts, HavePiecesOfTheirOwnRows) {
+  std::vector<ParameterLayout::Part> parts = someParts();
+  parts.front().spec.shape.front() = 2500;  // large enough to be finished in pieces, the last of them smaller
+  const ParameterLayout layout(std::move(parts), kWhole);
+  ASSERT_EQ(layout.pieces().size(), 7U);
+  ASSERT_EQ(layout.at(0).pieceCount, 5);
+  for (PieceIndex piece = 0; piece < 5; ++piece) {
+    EXPECT_EQ(layout.piece(piece).parameter, 0);
+    EXPECT_EQ(layout.piece(piece).offset, (1024U + 512 * static_cast<std::size_t>(piece)) * 1027);
+    EXPECT_EQ(layout.piece(piece).size, (piece < 4 ? 512U : 452U) * 1027);
+  }
+  EXPECT_EQ(layout.piece(5).offset, 4206692U);
+  EXPECT_EQ(layout.piece(6).size, 13U * 131 * 25);
+  EXPECT_EQ(layout.at(2).firstPiece, 6);
+  EXPECT_EQ(layout.largestPiece(), 512U * 1027);
+}
+
+TEST(ParameterParts, OfEverythingAreTheWholeLayout) {
+  const ParameterLayout whole = mixedLayout();
+  std::vector<ParameterLayout::Part> parts;
+  for (const ParameterSpec& spec : mixedSpecs())
+    parts.push_back({spec, whole.at(whole.find(spec.name)).offset});
+  const ParameterLayout layout(parts, whole.size());
+  EXPECT_EQ(layout.weightCount(), whole.weightCount());
+  EXPECT_EQ(layout.largestPiece(), whole.largestPiece());
+  ASSERT_EQ(layout.pieces().size(), whole.pieces().size());
+  for (std::size_t piece = 0; piece < whole.pieces().size(); ++piece) {
+    EXPECT_EQ(layout.pieces()[piece].offset, whole.pieces()[piece].offset);
+    EXPECT_EQ(layout.pieces()[piece].size, whole.pieces()[piece].size);
+  }
+}
+
+TEST(ParameterParts, LieInOrderAndInTheArena) {
+  std::vector<ParameterLayout::Part> parts = someParts();
+  EXPECT_DEATH(ParameterLayout(parts, kWhole - 1), "a part lies in the arena");
+  parts[1].offset = parts[0].offset + parts[0].spec.count() - 1;
+  EXPECT_DEATH(ParameterLayout(parts, kWhole), "parameters lie in order");
 }
 
 TEST(Initialize, TheThreadCountDoesNotChangeABit) {

@@ -60,7 +60,7 @@ class Trainable {
   // derives from them. Every lane is called with its share, and all have returned before any forward.
   virtual void refreshWeights(Share share) = 0;
   virtual LossSum forward(const Batch& batch) = 0;
-  // The gradient of the batch last given to forward, which must still be there.
+  // The gradient of the batch last given to forward, whose samples must still be there.
   virtual void backward(GradientSink& sink) = 0;
 };
 

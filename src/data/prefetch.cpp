@@ -1,5 +1,8 @@
 #include "data/prefetch.h"
 
+#include <numeric>
+#include <utility>
+
 #include "base/error.h"
 
 namespace cohort {
@@ -10,24 +13,26 @@ constexpr std::size_t kRing = 4;
 
 }  // namespace
 
-Prefetcher::Prefetcher(const BatchSource& source, const std::vector<LaneGrains>& lanes, Step firstStep,
-                       int threads)
+Prefetcher::LaneGrains Prefetcher::range(GrainIndex first, GrainIndex last) {
+  LaneGrains grains(static_cast<std::size_t>(last - first));
+  std::iota(grains.begin(), grains.end(), first);
+  return grains;
+}
+
+Prefetcher::Prefetcher(const BatchSource& source, std::vector<LaneGrains> lanes, Step firstStep, int threads)
     : source_(source), firstStep_(firstStep) {
-  for (const LaneGrains& grains : lanes) {
-    COHORT_CHECK(grains.first < grains.last, "a lane has at least one grain");
-    addLane(grains, threads);
-  }
+  for (LaneGrains& grains : lanes) addLane(std::move(grains), threads);
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { serve(); });
 }
 
 Prefetcher::Prefetcher(const BatchSource& source, int lanes, int threads) : source_(source) {
-  for (int i = 0; i < lanes; ++i) addLane(std::nullopt, threads);
+  for (int i = 0; i < lanes; ++i) addLane({}, threads);
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { serve(); });
 }
 
-void Prefetcher::addLane(std::optional<LaneGrains> everyStep, int threads) {
+void Prefetcher::addLane(LaneGrains everyStep, int threads) {
   Lane& lane = lanes_.emplace_back();
-  lane.everyStep = everyStep;
+  lane.everyStep = std::move(everyStep);
   lane.ring.resize(threads > 0 ? kRing : 1);
   for (Slot& slot : lane.ring) slot.buffer = std::make_unique<GrainBuffer>(source_.makeBuffer());
 }
@@ -45,8 +50,7 @@ void Prefetcher::plan(Step step, const std::vector<LaneGrains>& lanes) {
     const std::scoped_lock lock(mutex_);
     COHORT_CHECK(lanes.size() == lanes_.size(), "every lane is told what it has");
     for (std::size_t i = 0; i < lanes.size(); ++i) {
-      for (GrainIndex grain = lanes[i].first; grain < lanes[i].last; ++grain)
-        lanes_[i].upcoming.push_back({step, grain});
+      for (const GrainIndex grain : lanes[i]) lanes_[i].upcoming.push_back({step, grain});
     }
   }
   roomMade_.notify_all();
@@ -78,9 +82,9 @@ Batch Prefetcher::next(int laneIndex) {
 
 Prefetcher::Slot& Prefetcher::begin(Lane& lane, Item& item) const {
   const std::int64_t number = lane.begun++;
-  if (lane.everyStep) {
-    const std::int64_t perStep = lane.everyStep->last - lane.everyStep->first;
-    item = {firstStep_ + number / perStep, lane.everyStep->first + static_cast<GrainIndex>(number % perStep)};
+  if (!lane.everyStep.empty()) {
+    const auto perStep = static_cast<std::int64_t>(lane.everyStep.size());
+    item = {firstStep_ + number / perStep, lane.everyStep[static_cast<std::size_t>(number % perStep)]};
   } else {
     item = lane.upcoming.front();
     lane.upcoming.pop_front();

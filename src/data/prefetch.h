@@ -12,7 +12,6 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <thread>
 #include <vector>
 
@@ -22,14 +21,12 @@ namespace cohort {
 
 class Prefetcher {
  public:
-  struct LaneGrains {  // of a step: [first, last)
-    GrainIndex first = 0;
-    GrainIndex last = 0;
-  };
+  using LaneGrains = std::vector<GrainIndex>;                  // of a step, in order
+  static LaneGrains range(GrainIndex first, GrainIndex last);  // [first, last)
 
-  // The same grains, at least one for each lane, in every step. `source` outlives it. Without threads every lane fills its own
-  // buffer.
-  Prefetcher(const BatchSource& source, const std::vector<LaneGrains>& lanes, Step firstStep, int threads);
+  // The same grains in every step; a lane may have none, and then asks for none. `source` outlives it. Without threads every
+  // lane fills its own buffer.
+  Prefetcher(const BatchSource& source, std::vector<LaneGrains> lanes, Step firstStep, int threads);
   // Grains that are planned from step to step.
   Prefetcher(const BatchSource& source, int lanes, int threads);
   ~Prefetcher();
@@ -55,18 +52,18 @@ class Prefetcher {
     GrainIndex grain = 0;
   };
   struct Lane {
-    std::optional<LaneGrains> everyStep{};
+    LaneGrains everyStep{};
     std::deque<Item> upcoming{};  // otherwise: planned, and not begun
     std::vector<Slot> ring{};     // grain number n of the lane lies in slot n modulo the ring's size
     std::int64_t begun = 0;       // grains that somebody fills or has filled
     std::int64_t taken = 0;       // grains that the lane has asked for
   };
 
-  void addLane(std::optional<LaneGrains> everyStep, int threads);
+  void addLane(LaneGrains everyStep, int threads);
   void serve();
   // The lane that will run out first and has room; nullptr where all are full.
   Lane* neediest();
-  static bool hasMore(const Lane& lane) { return lane.everyStep || !lane.upcoming.empty(); }
+  static bool hasMore(const Lane& lane) { return !lane.everyStep.empty() || !lane.upcoming.empty(); }
   Slot& begin(Lane& lane, Item& item) const;
   void fill(const Item& item, Slot& slot) const;
 

@@ -44,8 +44,7 @@ std::vector<float> throughPrefetcher(const BatchSource& source,
   for (int lane = 0; lane < std::ssize(lanes); ++lane) {
     laneThreads.emplace_back([&, lane] {
       for (Step step = 0; step < steps; ++step) {
-        for (GrainIndex g = lanes[static_cast<std::size_t>(lane)].first;
-             g < lanes[static_cast<std::size_t>(lane)].last; ++g) {
+        for (const GrainIndex g : lanes[static_cast<std::size_t>(lane)]) {
           const Batch batch = prefetcher.next(lane);
           EXPECT_EQ(batch.position, (first + step) * kOptions.batchSize + g * 2);
           std::ranges::copy(batch.images, values.begin() + step * kOptions.batchSize + g * 2);
@@ -59,20 +58,24 @@ std::vector<float> throughPrefetcher(const BatchSource& source,
 TEST(Prefetcher, GivesTheSameSamplesForAnyNumberOfThreadsAndLanes) {
   const Numbers numbers;
   const BatchSource source(numbers, kOptions);
-  const auto expected = throughPrefetcher(source, {{0, 6}}, 5, 40, 0);
+  const auto expected = throughPrefetcher(source, {Prefetcher::range(0, 6)}, 5, 40, 0);
   GrainBuffer buffer = source.makeBuffer();
   source.fill(7, 3, buffer);
   EXPECT_EQ(expected[2 * 12 + 3 * 2], buffer.batch().images[0]);
   for (const int threads : {0, 1, 3}) {
-    EXPECT_EQ(throughPrefetcher(source, {{0, 6}}, 5, 40, threads), expected) << threads;
-    EXPECT_EQ(throughPrefetcher(source, {{0, 1}, {1, 4}, {4, 6}}, 5, 40, threads), expected) << threads;
+    EXPECT_EQ(throughPrefetcher(source, {Prefetcher::range(0, 6)}, 5, 40, threads), expected) << threads;
+    EXPECT_EQ(
+        throughPrefetcher(source, {Prefetcher::range(0, 1), Prefetcher::range(1, 4), Prefetcher::range(4, 6)},
+                          5, 40, threads),
+        expected)
+        << threads;
   }
 }
 
 TEST(Prefetcher, ReadsAheadWhileTheLaneComputes) {
   const Numbers numbers;
   const BatchSource source(numbers, kOptions);
-  Prefetcher prefetcher(source, {{0, 6}}, 0, 1);
+  Prefetcher prefetcher(source, {Prefetcher::range(0, 6)}, 0, 1);
   prefetcher.next(0);
   // Three more grains of two samples fit; the thread fills them without being asked.
   while (numbers.reads < 8) std::this_thread::yield();
@@ -86,7 +89,7 @@ TEST(Prefetcher, LetsALaneFillWhatNobodyHasBegun) {
   numbers.gateFrom = 4;  // the third grain's samples wait
   const BatchSource source(numbers, {.batchSize = 12, .grains = 6, .seed = 3, .shuffle = false});
   // Lane 0 needs grains 0 to 2, lane 1 needs 3 to 5 and lies behind the gate, in which the only thread gets stuck.
-  Prefetcher prefetcher(source, {{0, 2}, {2, 6}}, 0, 1);
+  Prefetcher prefetcher(source, {Prefetcher::range(0, 2), Prefetcher::range(2, 6)}, 0, 1);
   EXPECT_EQ(prefetcher.next(0).images[0], 0.0f);
   EXPECT_EQ(prefetcher.next(0).images[0], 2.0f);
   gate.count_down();
@@ -99,7 +102,7 @@ TEST(Prefetcher, ThrowsOnTheLaneWhatReadingThrew) {
   numbers.failing = 40;
   const BatchSource source(numbers, {.batchSize = 12, .grains = 6, .seed = 3, .shuffle = false});
   for (const int threads : {0, 2}) {
-    Prefetcher prefetcher(source, {{0, 6}}, 0, threads);
+    Prefetcher prefetcher(source, {Prefetcher::range(0, 6)}, 0, threads);
     for (int grain = 0; grain < 20; ++grain) prefetcher.next(0);
     EXPECT_THROW(prefetcher.next(0), IoError) << threads;
   }
@@ -121,14 +124,15 @@ TEST(PlannedPrefetcher, GivesWhatWasPlannedInThatOrder) {
   const BatchSource source(numbers, kOptions);
   for (const int threads : {0, 1, 3}) {
     Prefetcher prefetcher(source, 2, threads);
-    prefetcher.plan(7, {{0, 3}, {3, 6}});
-    prefetcher.plan(2, {{4, 5}, {0, 0}});  // any step, any grains; none for the second lane
-    prefetcher.plan(3, {{0, 0}, {1, 3}});
+    prefetcher.plan(7, {Prefetcher::range(0, 3), Prefetcher::range(3, 6)});
+    prefetcher.plan(2, {Prefetcher::range(4, 5),
+                        Prefetcher::range(0, 0)});  // any step, any grains; none for the second lane
+    prefetcher.plan(3, {Prefetcher::range(0, 0), Prefetcher::range(1, 3)});
     for (const GrainIndex grain : {0, 1, 2}) expectGrain(prefetcher, 0, source, 7, grain);
     expectGrain(prefetcher, 0, source, 2, 4);
     for (const GrainIndex grain : {3, 4, 5}) expectGrain(prefetcher, 1, source, 7, grain);
     for (const GrainIndex grain : {1, 2}) expectGrain(prefetcher, 1, source, 3, grain);
-    prefetcher.plan(0, {{5, 6}, {2, 3}});  // after all was taken
+    prefetcher.plan(0, {Prefetcher::range(5, 6), Prefetcher::range(2, 3)});  // after all was taken
     expectGrain(prefetcher, 1, source, 0, 2);
     expectGrain(prefetcher, 0, source, 0, 5);
   }
@@ -140,14 +144,14 @@ TEST(PlannedPrefetcher, GivesTheSameForManyPlansAndLanesAtOnce) {
   constexpr Step kSteps = 40;
   for (const int threads : {0, 1, 3}) {
     Prefetcher prefetcher(source, 3, threads);
-    for (Step step = 0; step < kSteps; ++step) prefetcher.plan(step, {{0, 1}, {1, 4}, {4, 6}});
+    const std::vector<Prefetcher::LaneGrains> ranges = {Prefetcher::range(0, 1), Prefetcher::range(1, 4),
+                                                        Prefetcher::range(4, 6)};
+    for (Step step = 0; step < kSteps; ++step) prefetcher.plan(step, ranges);
     std::vector<std::jthread> lanes;
     for (int lane = 0; lane < 3; ++lane) {
       lanes.emplace_back([&, lane] {
-        const std::vector<Prefetcher::LaneGrains> ranges = {{0, 1}, {1, 4}, {4, 6}};
         for (Step step = 0; step < kSteps; ++step) {
-          for (GrainIndex grain = ranges[static_cast<std::size_t>(lane)].first;
-               grain < ranges[static_cast<std::size_t>(lane)].last; ++grain)
+          for (const GrainIndex grain : ranges[static_cast<std::size_t>(lane)])
             expectGrain(prefetcher, lane, source, step, grain);
         }
       });
@@ -159,9 +163,9 @@ TEST(PlannedPrefetcher, ReadsAheadWhatIsPlannedAndNoMore) {
   const Numbers numbers;
   const BatchSource source(numbers, kOptions);
   Prefetcher prefetcher(source, 1, 1);
-  prefetcher.plan(0, {{0, 2}});
+  prefetcher.plan(0, {Prefetcher::range(0, 2)});
   while (numbers.reads < 4) std::this_thread::yield();
-  prefetcher.plan(5, {{3, 4}});
+  prefetcher.plan(5, {Prefetcher::range(3, 4)});
   while (numbers.reads < 6) std::this_thread::yield();
   expectGrain(prefetcher, 0, source, 0, 0);
   expectGrain(prefetcher, 0, source, 0, 1);
@@ -174,7 +178,8 @@ TEST(PlannedPrefetcher, EndsWithPlansThatNobodyTook) {
   const BatchSource source(numbers, kOptions);
   for (const int threads : {0, 2}) {
     Prefetcher prefetcher(source, 2, threads);
-    for (Step step = 0; step < 10; ++step) prefetcher.plan(step, {{0, 3}, {3, 6}});
+    for (Step step = 0; step < 10; ++step)
+      prefetcher.plan(step, {Prefetcher::range(0, 3), Prefetcher::range(3, 6)});
   }
   SUCCEED();
 }
@@ -185,11 +190,11 @@ TEST(PlannedPrefetcherDeathTest, ChecksThatALaneTakesWhatWasPlanned) {
   EXPECT_DEATH(
       {
         Prefetcher prefetcher(source, 2, 0);
-        prefetcher.plan(0, {{0, 1}, {0, 0}});
+        prefetcher.plan(0, {Prefetcher::range(0, 1), Prefetcher::range(0, 0)});
         prefetcher.next(1);
       },
       "a lane takes what was planned");
-  EXPECT_DEATH(Prefetcher(source, 2, 0).plan(0, {{0, 1}}), "every lane is told");
+  EXPECT_DEATH(Prefetcher(source, 2, 0).plan(0, {{0}}), "every lane is told");
 }
 
 }  // namespace

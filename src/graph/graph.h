@@ -27,7 +27,10 @@ struct Graph {
   int classes = 0;
   std::vector<Node> nodes;
   std::vector<Shape> values;
+  // By value: the grains that it holds at once, where workers compute rounds together; empty: one each.
+  std::vector<int> grains;
 
+  int grainsIn(ValueId value) const { return grains.empty() ? 1 : grains[static_cast<std::size_t>(value)]; }
   const Shape& shapeOf(ValueId value) const { return values[static_cast<std::size_t>(value)]; }
   bool operator==(const Graph&) const = default;
 };

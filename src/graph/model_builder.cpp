@@ -90,6 +90,9 @@ struct ShapeRule {
     return in[0];
   }
   Shape operator()(const Flatten&) const { return {in[0].count(), 1, 1}; }
+  Shape operator()(const Redistribute&) const {
+    COHORT_CHECK(false, "a collective is a part of a divided network, which partition() makes");
+  }
   Shape operator()(const SoftmaxLoss&) const { return {1, 1, 1}; }
 };
 

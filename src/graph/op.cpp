@@ -1,5 +1,7 @@
 #include "graph/op.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace cohort {
@@ -24,6 +26,17 @@ std::string text(const Padding& padding) {
   return fmt::format(" pad {},{},{},{}", padding.top, padding.left, padding.bottom, padding.right);
 }
 
+bool hasAll(const Spread& spread) {
+  return std::ranges::all_of(spread.channels,
+                             [&](const auto& ranges) { return ranges == spread.channels.front(); });
+}
+
+// "samples", "copies" or "channels": what a worker has of a value.
+const char* text(const Spread& spread) {
+  if (!hasAll(spread)) return "channels";
+  return spread.samples == Spread::Samples::Own ? "samples" : "copies";
+}
+
 struct Describer {
   std::string operator()(const Conv& op) const {
     return fmt::format("conv {}x{}/{}{} {}{}", op.kernel.height, op.kernel.width, text(op.stride),
@@ -45,6 +58,9 @@ struct Describer {
   std::string operator()(const Flatten&) const { return "flatten"; }
   std::string operator()(const SoftmaxLoss& op) const {
     return op.weight == 1.0f ? "softmax loss" : fmt::format("softmax loss x{:g}", op.weight);
+  }
+  std::string operator()(const Redistribute& op) const {
+    return fmt::format("{} to {}", text(op.from), text(op.to));
   }
 };
 

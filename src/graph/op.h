@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "base/parameter.h"
 
@@ -106,6 +107,8 @@ struct BatchNorm {
 // Kept elements are divided by (1 - rate) while training; nothing happens in evaluation.
 struct Dropout {
   float rate = 0.5f;
+  std::int64_t firstChannel =
+      0;  // of the whole layer, where a worker has only some: elements are counted from there
   bool operator==(const Dropout&) const = default;
 };
 
@@ -135,7 +138,36 @@ struct SoftmaxLoss {
   bool operator==(const SoftmaxLoss&) const = default;
 };
 
-using Op = std::variant<Conv, Dense, Pool, Relu, Lrn, BatchNorm, Dropout, Concat, Add, Flatten, SoftmaxLoss>;
+// Channels [first, last) of a whole value.
+struct ChannelRange {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+
+  std::int64_t count() const { return last - first; }
+  bool operator==(const ChannelRange&) const = default;
+};
+
+// Where a value is, when the workers of a group compute a network together: they work on a *round*, one grain for each of
+// them. A worker has its own grain's samples or the whole round's, and some channels or all.
+struct Spread {
+  enum class Samples { Own, Round };
+  Samples samples = Samples::Own;
+  // By worker; in the order in which they lie there.
+  std::vector<std::vector<ChannelRange>> channels;
+
+  bool operator==(const Spread&) const = default;
+};
+
+// The same value in another spread: every worker sends what others need. Gather, split, and all-to-all are cases of it, and
+// its gradient is the way back, where what a worker has given to several is summed (reduce-scatter), in the order of the workers.
+struct Redistribute {
+  Spread from;
+  Spread to;
+  bool operator==(const Redistribute&) const = default;
+};
+
+using Op = std::variant<Conv, Dense, Pool, Relu, Lrn, BatchNorm, Dropout, Concat, Add, Flatten, SoftmaxLoss,
+                        Redistribute>;
 
 // "conv 3x3/2 64", "max-pool 2/2": for tables and messages.
 std::string describe(const Op& op);
