@@ -24,12 +24,13 @@ MAY_USE = {
     "center": {"optim"},
     "fetch": {"data"},
     "models": {"graph"},
+    "parallel": {"graph"},
     "sync": {"optim", "comm", "center"},
-    "engine": {"graph"},
-    "train": {"graph", "data", "optim", "report", "comm", "center", "models", "sync", "engine"},
+    "engine": {"graph", "comm", "parallel"},
+    "train": {"graph", "data", "optim", "report", "comm", "center", "models", "parallel", "sync", "engine"},
     "launch": {"report", "comm", "train"},
     "study": {"models", "report", "train", "launch"},
-    "cli": {"graph", "data", "optim", "report", "comm", "center", "fetch", "models", "sync", "engine", "train", "launch", "study"},
+    "cli": {"graph", "data", "optim", "report", "comm", "center", "fetch", "models", "parallel", "sync", "engine", "train", "launch", "study"},
 }
 
 # Third parties, by how their headers begin -> the modules that may include them (None: any).
