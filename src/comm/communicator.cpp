@@ -183,6 +183,10 @@ void Communicator::startAsked() {
       byMessage_[static_cast<std::size_t>(transfer->id)] = transfer;
     }
     transport_->start(transfer->id);
+    if (transfer->message.direction == Message::Direction::Send) {
+      sentBytes_.fetch_add(static_cast<std::int64_t>(transfer->message.memory.size()),
+                           std::memory_order_relaxed);
+    }
     ++underWay_;
   }
 }

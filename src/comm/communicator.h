@@ -9,9 +9,11 @@
 // Thread safety: everything from any thread.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -65,6 +67,8 @@ class Communicator {
 
   // Processor time that the communication thread has used.
   double busySeconds();
+  // Of the messages that it has begun to send.
+  std::int64_t sentBytes() const { return sentBytes_.load(std::memory_order_relaxed); }
 
   // One message that is sent or received once; returns when it is done.
   void transferNow(const Message& message, const std::string& what);
@@ -103,6 +107,7 @@ class Communicator {
   int underWay_ = 0;
   std::chrono::microseconds nap_{0};
 
+  std::atomic<std::int64_t> sentBytes_ = 0;
   std::thread thread_;
 };
 
