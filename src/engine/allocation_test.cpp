@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/executor.h"
+#include "engine/test_group.h"
 #include "graph/model_builder.h"
 #include "tests/reference/engine_check.h"
 
@@ -186,6 +187,30 @@ std::vector<Count> countSteps(const Graph& graph, bool training) {
   return counts;
 }
 
+// The same, divided over two workers: by worker, what its lane allocated in each step. What the communication threads do is
+// not the lane's.
+std::vector<std::vector<Count>> countDividedSteps(const Graph& graph, const Strategy& strategy) {
+  const std::vector<float> parameters = reference::variedParameters(graph);
+  const Round rounds[2] = {namedRound("a", graph, 2, 4, 2), namedRound("b", graph, 2, 4, 1)};
+  std::vector<std::vector<Count>> counts(2);
+  asGroup(2, 0, [&](Communicator& communicator) {
+    const LocalGraph local = partition(graph, strategy, {communicator.rank(), 2});
+    const ExecutionPlan plan = compile(local, {.grainSize = 4});
+    PreparedWeights prepared(plan, parameters);
+    MemberLane lane(plan, prepared, communicator);
+    BufferSink sink(plan.layout());
+    for (int step = 0; step < 12; ++step) {
+      const Batch batch = rounds[step % 2].of(local);
+      counts[static_cast<std::size_t>(communicator.rank())].push_back(countAllocations([&] {
+        lane.executor.refreshWeights({});
+        lane.executor.forward(batch);
+        lane.executor.backward(sink);
+      }));
+    }
+  });
+  return counts;
+}
+
 constexpr std::size_t kWarmUpSteps = 2;
 
 TEST(Allocations, AreCountedByWhoMakesThem) {
@@ -213,6 +238,18 @@ TEST(Allocations, AreNoneOfOursInAStepOfOwnLoops) {
   for (std::size_t step = kWarmUpSteps; step < counts.size(); ++step) {
     EXPECT_EQ(counts[step].ours, 0u) << counts[step].firstOfOurs;
     EXPECT_EQ(counts[step].libraries, counts[kWarmUpSteps].libraries);
+  }
+}
+
+TEST(Allocations, AreNoneOfOursInAStepThatWorkersComputeTogether) {
+  for (const Strategy& strategy : {Strategy::model(), Strategy::hybrid()}) {
+    for (const std::vector<Count>& counts : countDividedSteps(everyOperator(), strategy)) {
+      for (std::size_t step = kWarmUpSteps; step < counts.size(); ++step) {
+        EXPECT_EQ(counts[step].ours, 0u)
+            << "step " << step << ", for example from " << counts[step].firstOfOurs;
+        EXPECT_EQ(counts[step].libraries, counts[kWarmUpSteps].libraries);
+      }
+    }
   }
 }
 

@@ -17,6 +17,29 @@ struct Overloaded : Handlers... {
 template <class... Handlers>
 Overloaded(Handlers...) -> Overloaded<Handlers...>;
 
+bool shareBuffer(const Task& a, const Task& b) {
+  return std::ranges::any_of(a.uses,
+                             [&](const BufferRef& used) { return std::ranges::count(b.uses, used) > 0; });
+}
+
+// Moves tasks to where their orders want them. Begins only move up and waits only down, so that on no worker a wait comes before a
+// begin that it came after: workers that order the rest differently never wait for each other in a circle.
+void overlap(std::vector<Task>& tasks) {
+  for (auto task = tasks.begin(); task != tasks.end(); ++task) {
+    if (task->order != Task::Order::Earliest) continue;
+    auto place = task;
+    while (place != tasks.begin() && !shareBuffer(*(place - 1), *task)) --place;
+    std::rotate(place, task, task + 1);
+  }
+  for (auto task = tasks.end(); task != tasks.begin();) {
+    --task;
+    if (task->order != Task::Order::Latest) continue;
+    auto behind = task + 1;
+    while (behind != tasks.end() && !shareBuffer(*behind, *task)) ++behind;
+    std::rotate(task, task + 1, behind);
+  }
+}
+
 }  // namespace
 
 dnnl::primitive_attr scratchpadByCaller() {
@@ -37,9 +60,11 @@ std::optional<ChannelBlocks> channelBlocks(const Desc& desc) {
   return std::nullopt;
 }
 
-Compiler::Compiler(const Graph& graph, const EngineOptions& options) : program_(std::make_unique<Program>()) {
+Compiler::Compiler(const Graph& graph, ParameterLayout layout, GroupPlace place, const EngineOptions& options)
+    : program_(std::make_unique<Program>()) {
   program_->graph = graph;
-  program_->layout = parameterLayout(graph);
+  program_->layout = std::move(layout);
+  program_->place = place;
   program_->options = options;
   for (const Node& node : program_->graph.nodes) program_->reports.push_back({.node = node.id, .kernel = ""});
 }
@@ -105,7 +130,8 @@ void Compiler::compileNode(const Node& node) {
                         [&](const Concat&) { compileConcat(*this, node); },
                         [&](const Add&) { compileAdd(*this, node); },
                         [&](const Flatten&) { compileFlatten(*this, node); },
-                        [&](const SoftmaxLoss& op) { compileSoftmaxLoss(*this, node, op); }},
+                        [&](const SoftmaxLoss& op) { compileSoftmaxLoss(*this, node, op); },
+                        [&](const Redistribute& op) { compileRedistribute(*this, node, op); }},
              node.op);
   COHORT_CHECK(backwardEmitters_.size() <= emitters + 1, "an operator has one backward part");
   if (backwardEmitters_.size() > emitters) backwardEmitters_.back().first = node.id;
@@ -116,6 +142,8 @@ void Compiler::compileNode(const Node& node) {
 
 // Lifetimes follow from the order of the tasks and what each of them touches.
 void Compiler::finish() {
+  overlap(program_->forward);
+  overlap(program_->backward);
   int time = 0;
   for (std::vector<Task>* tasks : {&program_->forward, &program_->backward}) {
     for (const Task& task : *tasks) {
@@ -217,7 +245,7 @@ bool Compiler::mayOverwrite(ValueId id) const {
 
 Desc Compiler::plainDesc(ValueId id) const {
   const Shape& shape = graph().shapeOf(id);
-  return {{batch(), shape.channels, shape.height, shape.width},
+  return {{batch(id), shape.channels, shape.height, shape.width},
           dnnl::memory::data_type::f32,
           dnnl::memory::format_tag::nchw};
 }
@@ -283,7 +311,12 @@ void Compiler::contribute(const Node& reader, ValueId id, const Tensor& part) {
 
 ExecutionPlan compile(const Graph& graph, const EngineOptions& options) {
   COHORT_CHECK(options.grainSize >= 1, "a grain has at least one sample");
-  return ExecutionPlan(Compiler(graph, options).run());
+  return ExecutionPlan(Compiler(graph, parameterLayout(graph), {}, options).run());
+}
+
+ExecutionPlan compile(const LocalGraph& local, const EngineOptions& options) {
+  COHORT_CHECK(options.grainSize >= 1, "a grain has at least one sample");
+  return ExecutionPlan(Compiler(local.graph, local.layout, local.place, options).run());
 }
 
 ExecutionPlan::ExecutionPlan(std::unique_ptr<const Program> program) : program_(std::move(program)) {}
@@ -297,6 +330,9 @@ const ParameterLayout& ExecutionPlan::layout() const {
 }
 const EngineOptions& ExecutionPlan::options() const {
   return program_->options;
+}
+const GroupPlace& ExecutionPlan::place() const {
+  return program_->place;
 }
 std::size_t ExecutionPlan::laneBytes() const {
   return program_->memory.bytes;

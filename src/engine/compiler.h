@@ -15,13 +15,16 @@ namespace cohort {
 
 class Compiler {
  public:
-  Compiler(const Graph& graph, const EngineOptions& options);
+  Compiler(const Graph& graph, ParameterLayout layout, GroupPlace place, const EngineOptions& options);
 
   std::unique_ptr<const Program> run();
 
   const Graph& graph() const { return program_->graph; }
   const ParameterLayout& layout() const { return program_->layout; }
-  std::int64_t batch() const { return program_->options.grainSize; }
+  std::int64_t grainSize() const { return program_->options.grainSize; }
+  // Samples of a value.
+  std::int64_t batch(ValueId id) const { return grainSize() * graph().grainsIn(id); }
+  const GroupPlace& place() const { return program_->place; }
   bool training() const { return program_->options.training; }
   ParameterIndex parameter(const Node& node, const char* suffix) const;  // -1 where there is none
 
@@ -104,6 +107,7 @@ void compileConcat(Compiler& compiler, const Node& node);
 void compileAdd(Compiler& compiler, const Node& node);
 void compileFlatten(Compiler& compiler, const Node& node);
 void compileSoftmaxLoss(Compiler& compiler, const Node& node, const SoftmaxLoss& op);
+void compileRedistribute(Compiler& compiler, const Node& node, const Redistribute& op);
 
 // --- layouts that our own kernels can read: channels in blocks, [batch, channels / block, height, width,
 // block]

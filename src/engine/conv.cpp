@@ -27,8 +27,8 @@ Geometry geometryOf(const Compiler& compiler, const Node& node, const Conv& op) 
   const Shape& out = compiler.graph().shapeOf(node.output);
   const Padding padding = resolvePadding(op.padding, op.kernel, op.stride, in);
   Geometry g;
-  g.source = {compiler.batch(), in.channels, in.height, in.width};
-  g.destination = {compiler.batch(), out.channels, out.height, out.width};
+  g.source = {compiler.batch(node.inputs[0]), in.channels, in.height, in.width};
+  g.destination = {compiler.batch(node.output), out.channels, out.height, out.width};
   g.bias = {out.channels};
   g.strides = {op.stride.height, op.stride.width};
   g.paddingBefore = {padding.top, padding.left};

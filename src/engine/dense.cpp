@@ -114,7 +114,7 @@ void emitBackwardWeights(Compiler& compiler, const Node& node, const Layer& laye
 }  // namespace
 
 void compileDense(Compiler& compiler, const Node& node, const Dense& op) {
-  Layer layer{.batch = compiler.batch(),
+  Layer layer{.batch = compiler.batch(node.output),
               .inputs = compiler.graph().shapeOf(node.inputs[0]).count(),
               .outputs = op.outputs,
               .weight = {},

@@ -36,14 +36,17 @@ void reluBackward(const float* y, const float* dy, float* dx, std::size_t count)
 }
 
 // Which elements of one sample stay, as 0 or 1: a function of the key and the sample's position alone.
-void dropoutMask(PhiloxKey key, std::int64_t position, float rate, std::uint8_t* mask, std::size_t count) {
+// The first `first` elements of the sample are others'.
+void dropoutMask(PhiloxKey key, std::int64_t position, float rate, std::uint8_t* mask, std::size_t first,
+                 std::size_t count) {
   const auto threshold = static_cast<std::uint32_t>(static_cast<double>(rate) * 4294967296.0);
   const auto low = static_cast<std::uint32_t>(position);
   const auto high = static_cast<std::uint32_t>(static_cast<std::uint64_t>(position) >> 32);
-  for (std::size_t i = 0; i < count; i += 4) {
-    const PhiloxBlock bits = philox(key, {static_cast<std::uint32_t>(i / 4), 0, low, high});
-    for (std::size_t j = 0; j < std::min<std::size_t>(4, count - i); ++j) {
-      mask[i + j] = bits[j] >= threshold ? 1 : 0;
+  for (std::size_t block = first / 4; block * 4 < first + count; ++block) {
+    const PhiloxBlock bits = philox(key, {static_cast<std::uint32_t>(block), 0, low, high});
+    const std::size_t last = std::min(block * 4 + 4, first + count);
+    for (std::size_t i = std::max(block * 4, first); i < last; ++i) {
+      mask[i - first] = bits[i % 4] >= threshold ? 1 : 0;
     }
   }
 }
@@ -147,10 +150,12 @@ void compileDropout(Compiler& compiler, const Node& node, const Dropout& op) {
   const Tensor input = compiler.value(node, in, compiler.plainDesc(in));
   const bool inPlace = compiler.mayOverwrite(in);
   const Tensor output = inPlace ? input : compiler.tensor(input.desc);
-  const auto samples = static_cast<std::size_t>(compiler.batch());
+  const auto samples = static_cast<std::size_t>(compiler.batch(node.output));
   const std::size_t count = sampleFloats(input.desc);
   const BufferRef mask = compiler.buffer(samples * count);
   const float scale = 1.0f / (1.0f - op.rate);
+  const auto first = static_cast<std::size_t>(op.firstChannel * compiler.graph().shapeOf(in).pixels());
+  const bool isRound = compiler.graph().grainsIn(in) > 1;
   compiler.emit({node.id,
                  "loop",
                  {input.buffer, output.buffer, mask},
@@ -160,10 +165,11 @@ void compileDropout(Compiler& compiler, const Node& node, const Dropout& op) {
                    return [=, &binder](RunState& state) {
                      const PhiloxKey key = philoxKey(state.seed, layer);
                      const float* x = binder.at(input.buffer, state);
+                     const std::int64_t position = isRound ? state.roundPosition : state.position;
                      for (std::size_t n = 0; n < samples; ++n) {
                        const std::size_t at = n * count;
-                       dropoutMask(key, state.batch->position + static_cast<std::int64_t>(n), op.rate,
-                                   bits + at, count);
+                       dropoutMask(key, position + static_cast<std::int64_t>(n), op.rate, bits + at, first,
+                                   count);
                        applyMask(x + at, bits + at, scale, y + at, count);
                      }
                    };
@@ -186,7 +192,7 @@ void compileDropout(Compiler& compiler, const Node& node, const Dropout& op) {
 
 void compileConcat(Compiler& compiler, const Node& node) {
   const Desc like = cuttableLayout(compiler, node, std::span(node.inputs).first(node.inputs.size() - 1));
-  const auto samples = static_cast<std::size_t>(compiler.batch());
+  const auto samples = static_cast<std::size_t>(compiler.batch(node.output));
   const Tensor output = compiler.tensor(withChannels(like, compiler.graph().shapeOf(node.output).channels));
   const std::size_t outputStride = sampleFloats(output.desc);
   const std::int64_t pixels = compiler.graph().shapeOf(node.output).pixels();
@@ -240,7 +246,7 @@ void compileAdd(Compiler& compiler, const Node& node) {
   const Tensor base = compiler.value(node, first, layout);
   const bool inPlace = compiler.mayOverwrite(first) && !compiler.signsAreRead(first);
   const Tensor output = inPlace ? base : compiler.tensor(layout);
-  const auto samples = static_cast<std::size_t>(compiler.batch());
+  const auto samples = static_cast<std::size_t>(compiler.batch(node.output));
   const std::size_t stride = sampleFloats(layout);
   const bool relu = compiler.fusesRelu(node);
 

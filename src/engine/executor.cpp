@@ -52,6 +52,10 @@ class TimedSink : public GradientSink {
 
 }  // namespace
 
+int lanePortTags(const Graph& graph) {
+  return 2 * static_cast<int>(graph.nodes.size());
+}
+
 void singleThreadedKernels() {
   omp_set_num_threads(1);
 }
@@ -103,12 +107,15 @@ struct Executor::Bound {
 };
 
 Executor::Executor(const ExecutionPlan& plan, PreparedWeights& weights, std::span<float> memory,
-                   std::uint64_t seed)
-    : plan_(plan), weights_(weights), seconds_(plan.graph().nodes.size()) {
+                   std::uint64_t seed, std::optional<LanePort> port)
+    : plan_(plan), weights_(weights), port_(std::move(port)), seconds_(plan.graph().nodes.size()) {
   const Program& program = plan.program();
   COHORT_CHECK(memory.size_bytes() >= plan.laneBytes(), "a lane's memory is too small for its plan");
-  bound_ = std::make_unique<Bound>(
-      Bound{Binder(program, memory.data(), weights.memory(), weights.weights().data()), {}, {}, {}});
+  bound_ = std::make_unique<Bound>(Bound{
+      Binder(program, memory.data(), weights.memory(), weights.weights().data(), port_ ? &*port_ : nullptr),
+      {},
+      {},
+      {}});
   bound_->state.seed = seed;
   bound_->forward = bindAll(program.forward, bound_->binder);
   bound_->backward = bindAll(program.backward, bound_->binder);
@@ -118,11 +125,20 @@ Executor::~Executor() = default;
 
 LossSum Executor::forward(const Batch& batch) {
   const std::int64_t grainSize = plan_.options().grainSize;
-  COHORT_CHECK(batch.size() == grainSize, "the batch is not one grain");
-  COHORT_CHECK(static_cast<std::int64_t>(batch.images.size()) == grainSize * plan_.graph().input.count(),
+  const bool hasRound = plan_.graph().grainsIn(0) > 1;
+  COHORT_CHECK(batch.size() == grainSize * plan_.graph().grainsIn(0),
+               "the batch is not what the input holds");
+  COHORT_CHECK(static_cast<std::int64_t>(batch.images.size()) == batch.size() * plan_.graph().input.count(),
                "the images do not fit the network's input");
   RunState& state = bound_->state;
-  state.batch = &batch;
+  state.batch = batch;
+  // Where the batch is the round's, the own grain is one of it; otherwise it is the batch.
+  const std::int64_t place = plan_.place().index * grainSize;
+  state.labels =
+      hasRound ? batch.labels.subspan(static_cast<std::size_t>(place), static_cast<std::size_t>(grainSize))
+               : batch.labels;
+  state.roundPosition = hasRound ? batch.position : batch.position - place;
+  state.position = state.roundPosition + place;
   state.loss = {};
   bound_->binder.setInput(batch.images.data());
   Clock::time_point since = Clock::now();

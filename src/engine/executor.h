@@ -7,11 +7,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/float_buffer.h"
 #include "base/trainable.h"
+#include "engine/lane_port.h"
 #include "engine/plan.h"
 
 namespace cohort {
@@ -45,8 +47,9 @@ struct NodeSeconds {
 class Executor : public Trainable {
  public:
   // `seed` keys dropout. `memory` holds at least plan.laneBytes() and may be lent to several executors that
-  // never run at once; all the references must outlive this.
-  Executor(const ExecutionPlan& plan, PreparedWeights& weights, std::span<float> memory, std::uint64_t seed);
+  // never run at once; all the references must outlive this. `port` is for a worker of a group.
+  Executor(const ExecutionPlan& plan, PreparedWeights& weights, std::span<float> memory, std::uint64_t seed,
+           std::optional<LanePort> port = {});
   ~Executor() override;
 
   const ParameterLayout& layout() const override { return plan_.layout(); }
@@ -61,9 +64,13 @@ class Executor : public Trainable {
   struct Bound;
   const ExecutionPlan& plan_;
   PreparedWeights& weights_;
+  std::optional<LanePort> port_;
   std::unique_ptr<Bound> bound_;
   std::vector<NodeSeconds> seconds_;
 };
+
+// The tags that one lane's collectives need.
+int lanePortTags(const Graph& graph);
 
 // Kernels called by this thread use no other thread.
 void singleThreadedKernels();

@@ -125,7 +125,7 @@ void compileLrn(Compiler& compiler, const Node& node, const Lrn& op) {
   const dnnl::memory::desc layout = channelBlocks(given) ? given : compiler.plainDesc(in);
   const Tensor input = compiler.value(node, in, layout);
   const ChannelBlocks blocks = *channelBlocks(layout);
-  const Geometry g{static_cast<std::size_t>(compiler.batch()),
+  const Geometry g{static_cast<std::size_t>(compiler.batch(in)),
                    static_cast<std::size_t>(compiler.graph().shapeOf(in).pixels()),
                    static_cast<std::size_t>(blocks.paddedChannels), static_cast<std::size_t>(blocks.block),
                    static_cast<std::size_t>(op.size / 2)};

@@ -8,7 +8,7 @@
 //
 // All choices are fixed rules: the same graph, options and instruction set give the same kernels, and so the
 // same bits, on every day and for every number of lanes. Every kernel runs on one thread and sees one whole
-// grain.
+// grain, or a whole round of them where workers compute a network together.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,7 @@
 
 #include "base/parameter.h"
 #include "graph/graph.h"
+#include "parallel/partition.h"
 
 namespace cohort {
 
@@ -47,6 +48,7 @@ class ExecutionPlan {
   const Graph& graph() const;
   const ParameterLayout& layout() const;
   const EngineOptions& options() const;
+  const GroupPlace& place() const;
 
   std::size_t laneBytes() const;      // activations, gradients and scratch of one lane
   std::size_t preparedBytes() const;  // weights in kernel layouts, shared by the lanes
@@ -57,5 +59,7 @@ class ExecutionPlan {
 };
 
 ExecutionPlan compile(const Graph& graph, const EngineOptions& options);
+// One worker's part of a network that a group computes together.
+ExecutionPlan compile(const LocalGraph& local, const EngineOptions& options);
 
 }  // namespace cohort

@@ -44,8 +44,8 @@ void compilePool(Compiler& compiler, const Node& node, const Pool& op) {
   const Window window = windowOf(op, compiler.graph().shapeOf(node.inputs[0]), out);
   const auto kind =
       compiler.training() ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
-  const Desc anyOutput({compiler.batch(), out.channels, out.height, out.width}, dnnl::memory::data_type::f32,
-                       dnnl::memory::format_tag::any);
+  const Desc anyOutput({compiler.batch(node.output), out.channels, out.height, out.width},
+                       dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
   const dnnl::pooling_forward::primitive_desc decided(
       {kind, algorithmOf(op), input.desc, anyOutput, window.strides, window.kernel, window.paddingBefore,
        window.paddingAfter},

@@ -11,12 +11,22 @@ const dnnl::engine& cpuEngine() {
   return engine;
 }
 
-Binder::Binder(const Program& program, float* laneMemory, float* preparedMemory, const float* parameters)
+Binder::Binder(const Program& program, float* laneMemory, float* preparedMemory, const float* parameters,
+               const LanePort* port)
     : program_(program),
       laneMemory_(laneMemory),
       preparedMemory_(preparedMemory),
       parameters_(parameters),
-      stream_(cpuEngine()) {}
+      stream_(cpuEngine()),
+      port_(port) {}
+
+Binder::~Binder() = default;
+Binder::Binder(Binder&&) noexcept = default;
+
+const LanePort& Binder::port() const {
+  COHORT_CHECK(port_ != nullptr, "a lane of a group has a way to the others");
+  return *port_;
+}
 
 float* Binder::at(BufferRef buffer) const {
   const auto index = static_cast<std::size_t>(buffer.index);
@@ -35,7 +45,7 @@ float* Binder::at(BufferRef buffer) const {
 }
 
 const float* Binder::at(BufferRef buffer, const RunState& state) const {
-  return buffer.kind == BufferRef::Kind::Input ? state.batch->images.data() : at(buffer);
+  return buffer.kind == BufferRef::Kind::Input ? state.batch.images.data() : at(buffer);
 }
 
 const float* Binder::parameter(ParameterIndex index) const {
@@ -47,7 +57,7 @@ dnnl::memory Binder::memory(const Tensor& tensor) {
     inputMemories_.emplace_back(tensor.desc, cpuEngine(), nullptr);
     return inputMemories_.back();
   }
-  return {tensor.desc, cpuEngine(), at(tensor.buffer)};
+  return {tensor.desc, cpuEngine(), at(tensor.buffer) + tensor.offset};
 }
 
 Action Binder::call(const dnnl::primitive& primitive, const std::vector<Argument>& arguments) {

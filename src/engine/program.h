@@ -2,7 +2,10 @@
 // engine.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +15,7 @@
 #include "base/batch.h"
 #include "base/parameter.h"
 #include "base/trainable.h"
+#include "engine/lane_port.h"
 #include "engine/memory_plan.h"
 #include "engine/plan.h"
 #include "graph/graph.h"
@@ -34,11 +38,16 @@ struct BufferRef {
 struct Tensor {
   dnnl::memory::desc desc;
   BufferRef buffer;
+  std::size_t offset = 0;  // floats, from the buffer's begin
 };
 
 // What a task may look at while it runs.
 struct RunState {
-  const Batch* batch = nullptr;
+  Batch batch;  // its spans, which must outlive the backward pass; not the caller's object
+  // Of the own grain, and of the round that it is in.
+  std::span<const std::int32_t> labels;
+  std::int64_t position = 0;
+  std::int64_t roundPosition = 0;
   GradientSink* sink = nullptr;
   LossSum loss;
   std::uint64_t seed = 0;
@@ -52,10 +61,15 @@ struct Argument {
   Tensor tensor;
 };
 
+class Courier;  // carries a lane's messages of one collective; see redistribute.cpp
+
 // Resolves a program's buffers to one lane's memory. Lives as long as the actions that it made.
 class Binder {
  public:
-  Binder(const Program& program, float* laneMemory, float* preparedMemory, const float* parameters);
+  Binder(const Program& program, float* laneMemory, float* preparedMemory, const float* parameters,
+         const LanePort* port = nullptr);
+  ~Binder();
+  Binder(Binder&&) noexcept;
 
   // A buffer's place; not for the input, which moves with every batch.
   float* at(BufferRef buffer) const;
@@ -71,6 +85,10 @@ class Binder {
                   const std::vector<std::pair<int, dnnl::memory>>& arguments);
 
   const dnnl::stream& stream() const { return stream_; }
+  // The lane's way to the others of the group.
+  const LanePort& port() const;
+  // The courier under this tag; made at the first call.
+  std::shared_ptr<Courier>& courier(int tag) { return couriers_[tag]; }
   void setInput(const float* images);
 
  private:
@@ -80,13 +98,20 @@ class Binder {
   const float* parameters_;
   dnnl::stream stream_;
   std::vector<dnnl::memory> inputMemories_;
+  const LanePort* port_ = nullptr;
+  std::map<int, std::shared_ptr<Courier>> couriers_;
 };
 
 struct Task {
+  // Where it may stand among tasks that use none of its buffers: a message leaves as early, and is waited for as late, as
+  // that allows.
+  enum class Order { AsEmitted, Earliest, Latest };
+
   NodeId node = 0;
   std::string kernel;           // for the layer table; empty where nothing is worth telling
   std::vector<BufferRef> uses;  // every buffer it reads or writes
   std::function<Action(Binder&)> bind;
+  Order order = Order::AsEmitted;
 };
 
 // A weight in a kernel's layout.
@@ -101,6 +126,7 @@ class Program {
  public:
   Graph graph;
   ParameterLayout layout;
+  GroupPlace place;
   EngineOptions options;
   std::vector<Task> forward;
   std::vector<Task> backward;

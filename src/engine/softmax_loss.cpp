@@ -37,14 +37,14 @@ double softmax(const float* logits, std::int64_t classes, std::int64_t label, fl
 }
 
 void run(const Head& head, const float* logits, float* gradient, RunState& state) {
-  const Batch& batch = *state.batch;
+  const Batch& batch = state.batch;
   const float scale = head.op.weight * (head.op.reduction == SoftmaxLoss::Reduction::Mean
                                             ? 1.0f / static_cast<float>(batch.globalSize)
                                             : 1.0f);
   for (std::int64_t n = 0; n < head.samples; ++n) {
     const float* row = logits + n * head.classes;
     float* out = gradient + n * head.classes;
-    const std::int32_t label = batch.labels[static_cast<std::size_t>(n)];
+    const std::int32_t label = state.labels[static_cast<std::size_t>(n)];
     if (label == kIgnoredLabel) {
       std::fill_n(out, head.classes, 0.0f);
       continue;
@@ -77,7 +77,7 @@ void compileSoftmaxLoss(Compiler& compiler, const Node& node, const SoftmaxLoss&
   const ValueId in = node.inputs[0];
   const Tensor logits = compiler.value(node, in, compiler.plainDesc(in));
   const Tensor gradient = compiler.tensor(compiler.plainDesc(in));
-  const Head head{compiler.batch(), compiler.graph().shapeOf(in).count(), op,
+  const Head head{compiler.batch(in), compiler.graph().shapeOf(in).count(), op,
                   countsAnswers(compiler.graph(), node)};
   compiler.emit({node.id, "loop", {logits.buffer, gradient.buffer}, [=](Binder& binder) -> Action {
                    float* out = binder.at(gradient.buffer);

@@ -223,6 +223,7 @@ struct NaiveNetwork::Evaluate {
   }
 
   Values operator()(const Flatten&) const { return in(); }
+  Values operator()(const Redistribute&) const { return in(); }  // one worker has everything
 
   Values operator()(const SoftmaxLoss&) const {
     const std::int64_t classes = inShape().count();
