@@ -13,10 +13,19 @@ constexpr std::size_t kLineFloats = 16;
 }  // namespace
 
 BucketPlan::BucketPlan(const ParameterLayout& layout, int workers, std::size_t bucketFloats)
+    : BucketPlan(
+          layout, workers, [](ParameterIndex) { return true; }, bucketFloats) {}
+
+BucketPlan::BucketPlan(const ParameterLayout& layout, int workers,
+                       const std::function<bool(ParameterIndex)>& isFor, std::size_t bucketFloats)
     : workers_(workers) {
   COHORT_CHECK(workers >= 1 && bucketFloats >= 1, "buckets are for somebody, and hold something");
   bool isOpen = false;  // the last bucket takes more pieces
   for (const Piece& piece : layout.pieces()) {
+    if (!isFor(piece.parameter)) {
+      bucketsOf_.push_back({});
+      continue;
+    }
     const std::size_t end = piece.offset + piece.size;
     if (piece.size >= 2 * bucketFloats) {
       // As many equal parts as come near the wanted size.
@@ -30,7 +39,7 @@ BucketPlan::BucketPlan(const ParameterLayout& layout, int workers, std::size_t b
       isOpen = false;
       continue;
     }
-    if (!isOpen) {
+    if (!isOpen || buckets_.back().end != piece.offset) {
       buckets_.push_back({piece.offset, piece.offset});
       piecesIn_.push_back(0);
     }
@@ -49,6 +58,12 @@ ArenaRange BucketPlan::slice(int index, int worker) const {
     return std::min(all.end, all.begin + even / kLineFloats * kLineFloats);
   };
   return {bound(worker), bound(worker + 1)};
+}
+
+Ownership BucketPlan::ownership() const {
+  Ownership owned;
+  for (int worker = 0; worker < workers_; ++worker) owned.push_back(slicesOf(worker));
+  return owned;
 }
 
 std::vector<ArenaRange> BucketPlan::slicesOf(int worker) const {

@@ -2,10 +2,11 @@
 // a part of a large one. Larger messages would leave the processor's cache, and smaller ones cost more each. Every worker
 // owns one slice of each bucket, so that all have the same to do at the same time.
 //
-// A value: it depends on the layout and the number of workers alone.
+// A value: it depends on the layout, the pieces it is for and the number of workers alone.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -13,11 +14,17 @@
 
 namespace cohort {
 
+// Whose the arena is: by worker, its slices in order.
+using Ownership = std::vector<std::vector<ArenaRange>>;
+
 class BucketPlan {
  public:
   static constexpr std::size_t kBucketFloats = std::size_t{1} << 20;
 
   BucketPlan(const ParameterLayout& layout, int workers, std::size_t bucketFloats = kBucketFloats);
+  // Of the pieces of some parameters.
+  BucketPlan(const ParameterLayout& layout, int workers, const std::function<bool(ParameterIndex)>& isFor,
+             std::size_t bucketFloats = kBucketFloats);
 
   int count() const { return static_cast<int>(buckets_.size()); }
   int workers() const { return workers_; }
@@ -26,8 +33,9 @@ class BucketPlan {
   ArenaRange slice(int index, int worker) const;
   // All that a worker owns, in order: neighbours are one.
   std::vector<ArenaRange> slicesOf(int worker) const;
+  Ownership ownership() const;
 
-  // The buckets [first, last) that a piece has floats in, and how many pieces have floats in a bucket.
+  // The buckets [first, last) that a piece has floats in (none of another plan's), and how many pieces have floats in a bucket.
   struct Range {
     int first = 0;
     int last = 0;

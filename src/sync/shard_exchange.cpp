@@ -40,8 +40,8 @@ ShardExchange::Packet& ShardExchange::addPacket(std::span<float> values) {
   return *packets_.back();
 }
 
-ShardExchange::ShardExchange(Communicator& workers, const BucketPlan& plan, Parts parts, int tag)
-    : workers_(workers),
+ShardExchange::ShardExchange(Group workers, const BucketPlan& plan, Parts parts, int tag)
+    : workers_(std::move(workers)),
       plan_(plan),
       parts_(std::move(parts)),
       arenaOf_(static_cast<std::size_t>(parts_.tree.nodeCount())),
@@ -53,11 +53,12 @@ ShardExchange::ShardExchange(Communicator& workers, const BucketPlan& plan, Part
       gradientSends_(pieces_.size()),
       weightPackets_(slices_.size()),
       weightSends_(slices_.size()) {
-  const int rank = workers.rank();
-  COHORT_CHECK(plan.workers() == workers.size() && static_cast<int>(parts_.nodesOf.size()) == workers.size(),
-               "the plan is for these workers");
+  const int rank = workers_.rank();
+  COHORT_CHECK(
+      plan.workers() == workers_.size() && static_cast<int>(parts_.nodesOf.size()) == workers_.size(),
+      "the plan is for these workers");
   const std::size_t held = planSlices();
-  for (int peer = 0; peer < workers.size(); ++peer) {
+  for (int peer = 0; peer < workers_.size(); ++peer) {
     const std::vector<int>& nodes = parts_.nodesOf[static_cast<std::size_t>(peer)];
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       holderOf_[static_cast<std::size_t>(nodes[i])] = nodes[i];
@@ -264,11 +265,12 @@ void ShardExchange::applySum(int bucket) {
 std::string ShardExchange::missing(const std::string& what) const {
   for (std::size_t i = 0; i < receives_.size(); ++i) {
     if (!isReceived_[i] && receives_[i].isGradient) {
-      return fmt::format("worker {}: its part of {}", receives_[i].peer, what);
+      return fmt::format("worker {}: its part of {}", workers_.workerOf(receives_[i].peer), what);
     }
   }
   for (std::size_t i = 0; i < receives_.size(); ++i) {
-    if (!isReceived_[i]) return fmt::format("worker {}: the new weights after {}", receives_[i].peer, what);
+    if (!isReceived_[i])
+      return fmt::format("worker {}: the new weights after {}", workers_.workerOf(receives_[i].peer), what);
   }
   return fmt::format("another worker to take what it is sent of {}", what);
 }

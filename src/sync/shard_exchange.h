@@ -20,7 +20,7 @@
 
 #include "base/float_buffer.h"
 #include "base/grain_tree.h"
-#include "comm/communicator.h"
+#include "comm/group.h"
 #include "sync/bucket_plan.h"
 
 namespace cohort {
@@ -48,7 +48,7 @@ class ShardExchange {
   };
 
   // Tags from `tag` on are its own, as many as tagCount says.
-  ShardExchange(Communicator& workers, const BucketPlan& plan, Parts parts, int tag);
+  ShardExchange(Group workers, const BucketPlan& plan, Parts parts, int tag);
   static int tagCount(const BucketPlan& plan, const GrainTree& tree) {
     return plan.count() * (tree.nodeCount() + 1);
   }
@@ -94,7 +94,7 @@ class ShardExchange {
   }
   std::string missing(const std::string& what) const;
 
-  Communicator& workers_;
+  Group workers_;
   const BucketPlan& plan_;
   Parts parts_;
   // By node that some worker brings: an own one's whole arena, or the buffer of another's.

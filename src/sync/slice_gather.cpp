@@ -4,19 +4,19 @@
 
 namespace cohort {
 
-SliceGather::SliceGather(Communicator& workers, const BucketPlan& plan, std::span<float> arena, int tag)
+SliceGather::SliceGather(Communicator& workers, const Ownership& owned, std::span<float> arena, int tag)
     : workers_(workers) {
   const auto bytesOf = [&](const ArenaRange& range) {
     return std::as_writable_bytes(arena.subspan(range.begin, range.size()));
   };
   const auto done = [this] { --underWay_; };
-  const std::vector<ArenaRange> own = plan.slicesOf(workers.rank());
+  const std::vector<ArenaRange>& own = owned[static_cast<std::size_t>(workers.rank())];
   for (int peer = 0; peer < workers.size(); ++peer) {
     if (peer == workers.rank()) continue;
     for (std::size_t i = 0; i < own.size(); ++i) {
       transfers_.push_back(&workers.addSend(peer, tag + static_cast<int>(i), bytesOf(own[i]), done));
     }
-    const std::vector<ArenaRange> its = plan.slicesOf(peer);
+    const std::vector<ArenaRange>& its = owned[static_cast<std::size_t>(peer)];
     for (std::size_t i = 0; i < its.size(); ++i) {
       transfers_.push_back(&workers.addReceive(peer, tag + static_cast<int>(i), bytesOf(its[i]), done));
     }

@@ -13,8 +13,8 @@ namespace cohort {
 
 class SliceGather {
  public:
-  // Of arenas with the plan's slices; tags from `tag` on are its own, one for each slice of a worker. The arena outlives this.
-  SliceGather(Communicator& workers, const BucketPlan& plan, std::span<float> arena, int tag);
+  // Tags from `tag` on are its own, one for each slice of a worker. The arena outlives this.
+  SliceGather(Communicator& workers, const Ownership& owned, std::span<float> arena, int tag);
 
   // By all workers, each with its own slices filled; on return all are. `what` is gathered, for the error's sentence.
   void run(const std::string& what);
