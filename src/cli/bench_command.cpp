@@ -13,6 +13,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/scratch_folder.h"
+#include "cli/bench_layer.h"
 #include "cli/commands.h"
 #include "cli/run.h"
 #include "cli/signals.h"
@@ -181,7 +182,7 @@ void addBenchCommands(CLI::App& app, const NetworkRegistry& networks, int& exitC
   CLI::App* bench = app.add_subcommand("bench", "Measure this machine with this program");
   bench->callback([bench] {
     if (bench->get_subcommands().empty()) {
-      throw UsageError("the word after cohort bench is scaling (see cohort bench --help)");
+      throw UsageError("the word after cohort bench is scaling or layer (see cohort bench --help)");
     }
   });
   CLI::App* command =
@@ -213,6 +214,7 @@ void addBenchCommands(CLI::App& app, const NetworkRegistry& networks, int& exitC
       ->type_name("SETTING");
   command->add_option("--csv", arguments->csv, "write the table here too")->type_name("FILE");
   command->callback([arguments, &networks, &exitCode] { exitCode = benchScaling(networks, *arguments); });
+  addLayerBench(*bench, exitCode);
 }
 
 }  // namespace cohort

@@ -70,7 +70,7 @@ struct ReportArguments {
 struct VerifyArguments {
   std::vector<std::string> runs;
   std::string replay;  // "FROM:TO"
-  int workers = 1;
+  int workers = 0;     // of the replay; 0: as many as it needs
 };
 
 int trainCommand(const RunContext& context, const TrainArguments& arguments);

@@ -11,6 +11,7 @@
 #include "engine/executor.h"
 #include "engine/instruction_set.h"
 #include "engine/plan.h"
+#include "parallel/partition.h"
 #include "report/console.h"
 #include "train/layer_table.h"
 
@@ -67,7 +68,15 @@ int describeCommand(const RunContext& context, const DescribeArguments& argument
   const std::int64_t classes = config.classes != 0 ? config.classes : network.recipe.classes;
   const Graph graph =
       network.build({config.channels, config.imageSize, config.imageSize}, static_cast<int>(classes));
-  printTable(compile(graph, {.grainSize = config.batchSize / config.grains}), config.batchSize);
+  const EngineOptions options{.grainSize = config.batchSize / config.grains};
+  const Mesh mesh = meshOf(config, static_cast<int>(config.workers));
+  if (splitsModel(config) && mesh.model > 1) {
+    fmt::print("what the first of {} workers computes ({}; {})\n\n", mesh.workers(),
+               toText(strategyOf(config)), toText(mesh));
+    printTable(compile(partition(graph, strategyOf(config), {0, mesh.model}), options), config.batchSize);
+  } else {
+    printTable(compile(graph, options), config.batchSize);
+  }
   return kSuccess;
 }
 

@@ -191,7 +191,8 @@ Parser::Parser(const RunContext& context) {
   describeOptions.addTo(*command, [](const Setting& setting) {
     const std::string_view name = setting.name;
     return name == "network" || name == "image-size" || name == "channels" || name == "classes" ||
-           name == "batch-size" || name == "grains" || name == "isa";
+           name == "batch-size" || name == "grains" || name == "isa" || name == "workers" ||
+           name == "parallel" || name == "split" || name == "mesh";
   });
   command->callback([this, &context] {
     describe.layers = describeOptions.layers(describe.notes);
@@ -211,7 +212,9 @@ Parser::Parser(const RunContext& context) {
   command->add_option("RUN", verify.runs, "the runs' folders")->type_name("")->required();
   command->add_option("--replay", verify.replay, "compute these steps again from the checkpoint of FROM")
       ->type_name("FROM:TO");
-  command->add_option("--workers", verify.workers, "workers of the replay")
+  command
+      ->add_option("--workers", verify.workers,
+                   "of the replay (default: 1; of a divided network the run's own)")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
   command->callback([this] { exitCode = verifyCommand(verify); });

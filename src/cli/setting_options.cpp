@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "train/config_file.h"
+#include "train/strategy_file.h"
 
 namespace cohort {
 namespace {
@@ -34,7 +35,17 @@ void SettingOptions::addTo(CLI::App& command, bool (*wanted)(const Setting&)) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   addSettings(command, wanted);
+  if (isWanted("split", wanted)) addStrategyFile(command);
   addOlderNames(command, wanted);
+}
+
+void SettingOptions::addStrategyFile(CLI::App& command) {
+  command
+      .add_option_function<std::string>(
+          "--strategy", [this](const std::string& file) { flags_[std::string(kStrategyFile)] = {file}; },
+          "instead of --parallel: a YAML file of lines 'LAYER: model'")
+      ->type_name("FILE")
+      ->group("Workers");
 }
 
 void SettingOptions::addSettings(CLI::App& command, bool (*wanted)(const Setting&)) {
@@ -87,6 +98,8 @@ std::vector<GivenSettings> SettingOptions::layers(std::vector<std::string>& note
   if (file_) layers.push_back(readConfigFile(*file_, &notes));
   layers.push_back(flags_);
   translateOlderNames(older_, layers.back(), notes);
+  requireOneDivision(layers.back(), "");
+  takeStrategyFile(layers.back());
   layers.push_back(settingsFromOverrides(overrides_, &notes));
   return layers;
 }

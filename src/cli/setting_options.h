@@ -1,4 +1,4 @@
-// The options of a command that sets up a run: --config, every setting as a flag, older programs' names for them, -o.
+// The options of a command that sets up a run: --config, every setting as a flag, --strategy, older programs' names for them, -o.
 // Private to cli.
 #pragma once
 
@@ -26,6 +26,7 @@ class SettingOptions {
 
  private:
   void addSettings(CLI::App& command, bool (*wanted)(const Setting&));
+  void addStrategyFile(CLI::App& command);
   void addOlderNames(CLI::App& command, bool (*wanted)(const Setting&));
 
   std::optional<std::string> file_;

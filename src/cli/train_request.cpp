@@ -21,6 +21,20 @@ std::string jobDirectoryOf(const std::vector<GivenSettings>& layers) {
   return directory;
 }
 
+// What is said of the network's division, and changes nothing.
+void sayIdleDivision(Screen& screen, const TrainArguments& arguments, const RunConfig& config) {
+  const int workers = static_cast<int>(config.workers);
+  std::string why = "every layer is split by data";
+  if (splitsModel(config)) {
+    if (meshOf(config, workers).model > 1) return;
+    why = workers == 1 ? "one worker has the whole network (--workers N)"
+                       : "a group of one worker has the whole network (--mesh)";
+    if (config.parallel != "data") sayIdle(screen, arguments, {"parallel"}, why);
+  }
+  if (!config.splits.empty()) sayIdle(screen, arguments, {"split"}, why);
+  if (!config.mesh.empty() && !splitsModel(config)) sayIdle(screen, arguments, {"mesh"}, why);
+}
+
 std::string ownProgram() {
   return std::filesystem::read_symlink("/proc/self/exe").string();
 }
@@ -67,6 +81,7 @@ void printNotes(Screen& screen, const TrainArguments& arguments, const RunConfig
   sayOther("inner-steps", isDiloco, config.innerSteps == usual.innerSteps, "--sync diloco");
   sayOther("outer-lr", isDiloco, config.outerLearningRate == usual.outerLearningRate, "--sync diloco");
   sayOther("outer-momentum", isDiloco, config.outerMomentum == usual.outerMomentum, "--sync diloco");
+  sayIdleDivision(screen, arguments, config);
 }
 
 void sayIdle(Screen& screen, const TrainArguments& arguments, const std::vector<const char*>& settings,

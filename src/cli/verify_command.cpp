@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <optional>
@@ -88,12 +89,44 @@ int tell(const Comparison& comparison, const std::string& a, const std::string& 
   return kDiffers;
 }
 
+// Where workers divide the network, the bits are those of that many.
+void requireOwnWorkers(const VerifyArguments& arguments, const fs::path& run, const RunConfig& config) {
+  if (arguments.workers == 0 || arguments.workers == config.workers) return;
+  throw UsageError(fmt::format(
+      "{} has the bits of a network that was divided over {} worker{} ({}), and over others it has other "
+      "bits; leave --workers out, or give --workers {}",
+      run.string(), config.workers, config.workers == 1 ? "" : "s", toText(strategyOf(config)),
+      config.workers));
+}
+
+RunConfig configFrom(const std::string& yaml, const fs::path& source) {
+  RunConfig config;
+  applySettings(config, settingsFromYaml(yaml, source.string()));
+  return config;
+}
+
+// The configuration that the run had after this step: a checkpoint keeps that of the steps before it, so the next one counts, and
+// after the last one what the run has now. (A run may go on with other workers, which divide the network otherwise.)
+RunConfig configAfter(const fs::path& run, Step step) {
+  const std::optional<std::string> stored = storedConfig(run);
+  RunConfig now = stored ? configFrom(*stored, run / "config.yaml") : RunConfig{};
+  for (const CheckpointFile& file : listCheckpoints(run / "checkpoints")) {
+    if (file.step <= step) continue;
+    try {
+      RunConfig then = configFrom(configOfCheckpoint(file.path), file.path);
+      then.dataDir = now.dataDir;  // where the files are now
+      return then;
+    } catch (const IoError&) {
+      continue;  // it is damaged, and the run had no use for it either
+    }
+  }
+  return now;
+}
+
 // The run's configuration for its replay: without a center, whose servers add gradients in the order of the one tree too.
 // UsageError where another run would have other bits.
-std::string replayConfig(const fs::path& run) {
-  RunConfig config;
-  if (const std::optional<std::string> stored = storedConfig(run))
-    applySettings(config, settingsFromYaml(*stored, (run / "config.yaml").string()));
+RunConfig replayConfig(const VerifyArguments& arguments, const fs::path& run, Step step) {
+  RunConfig config = configAfter(run, step);
   const bool isReserved = config.sync == "backup" && config.backups > 0;
   if (config.sync == "async" || config.sync == "ssp" || isReserved) {
     throw UsageError(fmt::format(
@@ -103,26 +136,33 @@ std::string replayConfig(const fs::path& run) {
   }
   if (config.sync == "backup") config.sync = "bsp";  // which waits for all as well
   config.servers = 0;
-  return toYaml(config);
+  config.elastic = false;
+  if (splitsModel(config)) {
+    requireOwnWorkers(arguments, run, config);
+  } else {
+    config.mesh.clear();
+    config.workers = std::max(1, arguments.workers);
+  }
+  return config;
 }
 
 int verifyReplay(const VerifyArguments& arguments) {
   const fs::path run = arguments.runs.front();
   const Steps steps = parseSteps(arguments.replay);
-  const std::string config = replayConfig(run);
+  const RunConfig config = replayConfig(arguments, run, steps.first);
   const std::vector<Receipt> expected = receiptsOf(run);
   const fs::path checkpoint = checkpointOf(run, steps.first);
   const ScratchFolder scratch(fs::absolute(run).parent_path() / "replay");
   const fs::path job = scratch.path() / "job";
   makeFolder(job / "checkpoints");
-  writeWholeFile(job / "config.yaml", config);
+  writeWholeFile(job / "config.yaml", toYaml(config));
   copyFile(checkpoint, job / "checkpoints" / checkpoint.filename());
   runProgram(
       {"cohort", "train", "--job-dir", job.string(), "--train-steps", std::to_string(steps.last), "--workers",
-       std::to_string(arguments.workers), "--checkpoint-every", "0", "--eval-every", "0", "--quiet"},
+       std::to_string(config.workers), "--checkpoint-every", "0", "--eval-every", "0", "--quiet"},
       scratch.path() / "log.txt", stopOnSignals());
   const Comparison comparison = compareReceipts(expected, receiptsOf(job), steps.first + 1, steps.last);
-  return tell(comparison, run.string(), fmt::format("its replay on {} workers", arguments.workers));
+  return tell(comparison, run.string(), fmt::format("its replay on {} workers", config.workers));
 }
 
 }  // namespace

@@ -8,13 +8,13 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "base/atomic_file.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "launch/child_process.h"
 #include "launch/folders.h"
+#include "launch/mpirun.h"
 #include "launch/process_end.h"
 #include "launch/supervisor_link.h"
 #include "launch/worker_watch.h"
@@ -28,20 +28,6 @@ constexpr std::chrono::milliseconds kLook{50};
 constexpr double kFarewellSeconds = 30;
 constexpr double kStalledFarewellSeconds = 5;
 constexpr double kSurvivorsWarningSeconds = 30;
-
-fs::path findProgram(const std::string& name) {
-  const char* path = std::getenv("PATH");
-  std::string_view rest = path == nullptr ? "/usr/bin:/bin" : path;
-  while (true) {
-    const std::size_t colon = rest.find(':');
-    fs::path candidate = fs::path(rest.substr(0, colon)) / name;
-    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
-    if (colon == std::string_view::npos) break;
-    rest.remove_prefix(colon + 1);
-  }
-  throw UsageError(
-      fmt::format("{} is not installed, which starts the workers; install the package openmpi-bin", name));
-}
 
 // How one start of all workers ended.
 struct StartEnd : WorkerWatch::Heard {
@@ -58,7 +44,7 @@ class Supervisor {
       : options_(options),
         job_(job),
         screen_(screen),
-        mpirun_(findProgram("mpirun")),
+        mpirun_(findMpirun()),
         watch_(job.path() / "supervisor",
                {.silentSeconds = options.common.stallSeconds, .stillSeconds = options.common.stallSeconds},
                screen),
@@ -71,7 +57,6 @@ class Supervisor {
   int run();
 
  private:
-  std::vector<std::string> mpirunArguments() const;
   StartEnd runOnce();
   void passOnStop(ChildProcess& mpirun);
   void endStalled(ChildProcess& mpirun);
@@ -98,17 +83,6 @@ class Supervisor {
   Step firstCheckpoint_ = -1;                     // the newest one when it began
   std::optional<Clock::time_point> farewellEnd_;  // when mpirun must be gone
 };
-
-std::vector<std::string> Supervisor::mpirunArguments() const {
-  std::vector<std::string> arguments = {
-      mpirun_.string(), "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
-      // A process that waits inside MPI gives its core away; lanes pin themselves.
-      "--mca", "mpi_yield_when_idle", "1",
-      // When one worker dies, the others need no time to say farewell: the last checkpoint counts.
-      "--mca", "odls_base_sigkill_timeout", "0", "-np", std::to_string(workers_)};
-  arguments.insert(arguments.end(), options_.common.command.begin(), options_.common.command.end());
-  return arguments;
-}
 
 // ---- acting
 
@@ -207,7 +181,7 @@ StartEnd Supervisor::runOnce() {
   const std::uintmax_t logSize = fs::file_size(log, none);
   const std::uintmax_t logBegin = none ? 0 : logSize;
   {
-    ChildProcess mpirun(mpirun_, mpirunArguments(), log,
+    ChildProcess mpirun(mpirun_, mpirunArguments(mpirun_, workers_, options_.common.command), log,
                         {fmt::format("{}={}", kSupervisorVariable, fs::absolute(watch_.fifo()).string())},
                         SIGKILL);
     std::optional<int> code;

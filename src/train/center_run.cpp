@@ -13,6 +13,7 @@
 #include "center/client.h"
 #include "center/status.h"
 #include "comm/channel.h"
+#include "data/prefetch.h"
 #include "engine/instruction_set.h"
 #include "sync/center_steps.h"
 #include "train/checkpoint.h"
@@ -46,7 +47,7 @@ class CenterRun {
         target_(targetStep(config_, data_.train->size())),
         lanes_(laneCount(), coresOf(config_, workerPlace(), laneCount())),
         model_(makeModel(context, config_, lanes_)),
-        plan_(model_->layout(), 1),
+        owned_{{{0, model_->layout().size()}}},
         state_(model_->layout(), shardOptions(config_, data_.train->size()), config_.seed, lanes_.count()),
         checkpoints_(job.checkpoints(), static_cast<int>(config_.keep), alone_),
         batches_(*data_.train, {.batchSize = config_.batchSize,
@@ -59,7 +60,7 @@ class CenterRun {
                                 .isLeaving = [&stop] { return stop.load(); },
                                 .newestCheckpoint = [this] { return newestCheckpoint(); }}),
         rule_(center_, state_.layout, static_cast<int>(config_.grains), lanes_.count()),
-        evaluator_(channel_, plan_, *model_, state_, *data_.evaluation, kAveragesTag),
+        evaluator_(channel_, owned_, *model_, state_, *data_.evaluation, kAveragesTag),
         configText_(toYaml(config_)) {}
 
   RunSummary train();
@@ -120,7 +121,7 @@ class CenterRun {
   Step target_;
   Lanes lanes_;
   std::unique_ptr<Model> model_;
-  BucketPlan plan_;
+  Ownership owned_;      // this worker's: all
   TrainingState state_;  // its step is the whole run's
   CheckpointStore checkpoints_;
   BatchSource batches_;
@@ -277,7 +278,7 @@ std::vector<Prefetcher::LaneGrains> CenterRun::laneGrains(const Work& work) cons
   std::vector<Prefetcher::LaneGrains> lanes;
   for (int lane = 0; lane < lanes_.count(); ++lane) {
     const GrainRange grains = shareOf(work.grains, {lane, lanes_.count()});
-    lanes.push_back({grains.first, grains.last});
+    lanes.push_back(Prefetcher::range(grains.first, grains.last));
   }
   return lanes;
 }
@@ -296,7 +297,8 @@ void CenterRun::compute(const Order& order) {
   const Step ahead = isAlone() ? 2 * config_.workers : 1;
   const bool isLogged = recorder_ && crossed(state_.step, state_.step + ahead, report_.logInterval());
   rule_.keepGradients(isLogged ? recorder_->gradients() : std::span<float>());
-  const StepResult result = trainer_->step(order.work.step, *prefetcher_);
+  const StepResult result =
+      trainer_->step(order.work.step, [this](int lane, Step, GrainIndex) { return prefetcher_->next(lane); });
   if (planned_ == order.work) planned_.reset();  // it is taken, and may be given again
   if (!std::isfinite(result.loss.loss)) {
     throw UsageError(fmt::format(
@@ -336,7 +338,7 @@ void CenterRun::hear(const Order& order) {
     state_.step = std::max(startStep_, before);
     RunConfig recorded = config_;
     if (!isExact()) recorded.receiptEvery = 0;
-    recorder_ = std::make_unique<Recorder>(recorded, job_, alone_, plan_, state_, kGradientsTag);
+    recorder_ = std::make_unique<Recorder>(recorded, job_, alone_, owned_, state_, kGradientsTag);
     state_.step = order.state.done;
     report_.recordTo(*recorder_);
     job_.writeConfig(configText_);

@@ -424,7 +424,21 @@ void requireWhole(const SafetensorsReader& file, const ParameterLayout& layout, 
   }
 }
 
+// The configuration, if it is the one that was written with the step.
+const std::string& wholeConfigOf(const SafetensorsReader& file) {
+  const std::string& config = metadataOf(file, kConfig);
+  if (runHash(metadataOf(file, kStep), config) != metadataOf(file, kRunHash)) {
+    throw IoError(
+        fmt::format("{} is damaged: its step and configuration do not fit their hash", file.path().string()));
+  }
+  return config;
+}
+
 }  // namespace
+
+std::string configOfCheckpoint(const fs::path& path) {
+  return wholeConfigOf(SafetensorsReader(path));
+}
 
 void restoreCheckpoint(const fs::path& path, TrainingState& state) {
   const SafetensorsReader file(path);
@@ -434,10 +448,7 @@ void restoreCheckpoint(const fs::path& path, TrainingState& state) {
   if (error != std::errc() || end != text.data() + text.size() || step < 0) {
     throw IoError(fmt::format("{} is damaged: its step is '{}'", path.string(), text));
   }
-  if (runHash(text, metadataOf(file, kConfig)) != metadataOf(file, kRunHash)) {
-    throw IoError(
-        fmt::format("{} is damaged: its step and configuration do not fit their hash", path.string()));
-  }
+  wholeConfigOf(file);
   std::vector<Arena> arenas = arenasOf(state);
   arenas.front().parts = {{0, state.weights.span()}};  // all workers have all weights
   if (state.ownSlots && state.outer.size() > 0) arenas[1].parts = {{0, state.outer.span()}};

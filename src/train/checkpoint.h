@@ -65,6 +65,9 @@ class CheckpointStore {
 // Fills the state from one file; IoError where it is damaged or of another network.
 void restoreCheckpoint(const std::filesystem::path& path, TrainingState& state);
 
+// The configuration of the process that wrote it, as YAML; IoError where it is damaged or no checkpoint.
+std::string configOfCheckpoint(const std::filesystem::path& path);
+
 // Fills the weights that the file has by name, in any file of that format; UsageError where a name is missing there or
 // its shape differs.
 void initializeFrom(const std::filesystem::path& path, TrainingState& state);

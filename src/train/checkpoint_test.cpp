@@ -134,6 +134,16 @@ TEST_F(Checkpoint, IsAPlainSafetensorsFile) {
   EXPECT_EQ(file.metadata().at("cohort.hash.weights"), weightsHash(state.weights.span()));
 }
 
+TEST_F(Checkpoint, SaysWhatConfigurationItWasWrittenWith) {
+  TrainingState state = smallState();
+  const std::filesystem::path path = store_.saveNow(state, "workers: 2\n");
+  EXPECT_EQ(configOfCheckpoint(path), "workers: 2\n");
+  std::string changed = newest();
+  changed.replace(changed.find("workers: 2"), 10, "workers: 3");
+  writeTestFile(path, changed);
+  EXPECT_MENTIONS(errorOf<IoError>([&] { configOfCheckpoint(path); }), "configuration do not fit their hash");
+}
+
 TEST_F(Checkpoint, TheLastFewAreKept) {
   saveSteps(6);
   EXPECT_EQ(stepsListed(), (std::vector<Step>{4, 5, 6}));

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
-#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/nearest.h"
 #include "train/older_names.h"
+#include "train/strategy_file.h"
 #include "train/yaml_text.h"
 
 namespace cohort {
@@ -28,8 +28,13 @@ std::string withDashes(std::string text) {
   return text;
 }
 
+// Besides settings and older names.
+bool isFileKey(std::string_view name) {
+  return name == kJobDirectory || name == kStrategyFile;
+}
+
 bool isKey(std::string_view name) {
-  return name == kJobDirectory || isSetting(name);
+  return isFileKey(name) || isSetting(name);
 }
 
 bool isGroup(const std::string& name) {
@@ -67,9 +72,11 @@ struct Layer {
   GivenSettings given;
   std::vector<OlderSetting> older;
 
-  GivenSettings finish(std::vector<std::string>* notes) {
+  // `place` is before what is said of the whole.
+  GivenSettings finish(std::vector<std::string>* notes, const std::string& place) {
     std::vector<std::string> ignored;
     translateOlderNames(older, given, notes == nullptr ? ignored : *notes);
+    requireOneDivision(given, place);
     return std::move(given);
   }
 };
@@ -84,10 +91,7 @@ class YamlReader {
   [[noreturn]] void refuse(const YAML::Mark& mark, const std::string& sentence) const {
     throw UsageError(place(mark) + sentence);
   }
-  std::string place(const YAML::Mark& mark) const {
-    if (mark.is_null()) return source_ + ": ";
-    return fmt::format("{}:{}:{}: ", source_, mark.line + 1, mark.column + 1);
-  }
+  std::string place(const YAML::Mark& mark) const { return yamlPlace(source_, mark.line, mark.column); }
 
   void readMap(const YAML::Node& map, const Path& outer);
   void readEntry(const YAML::Node& key, const YAML::Node& value, const Path& outer);
@@ -115,7 +119,7 @@ GivenSettings YamlReader::read(std::string_view text, std::vector<std::string>* 
   } catch (const YAML::Exception& error) {
     refuse(error.mark, fmt::format("this is not YAML: {}", error.msg));
   }
-  return layer_.finish(notes);
+  return layer_.finish(notes, source_ + ": ");
 }
 
 void YamlReader::readMap(const YAML::Node& map, const Path& outer) {
@@ -151,7 +155,7 @@ void YamlReader::add(const std::string& name, const std::string& shown, const YA
            fmt::format("{} has no value; leave the line out, or write \"\" for an empty text", shown));
   }
   std::vector<std::string> values = valuesOf(name, shown, value);
-  if (!isSetting(name) && name != kJobDirectory) {
+  if (!isSetting(name) && !isFileKey(name)) {
     layer_.older.push_back({name, std::move(values), shown, place(key.Mark())});
     return;
   }
@@ -242,21 +246,14 @@ GivenSettings settingsFromYaml(std::string_view text, const std::string& source,
 }
 
 GivenSettings readConfigFile(const fs::path& path, std::vector<std::string>* notes) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) throw UsageError(fmt::format("there is no configuration file {}", path.string()));
-  if (fs::is_directory(status)) {
-    const bool isJob = fs::exists(path / "config.yaml", error);
-    throw UsageError(fmt::format("{} is a folder, not a configuration file{}", path.string(),
-                                 isJob ? fmt::format("; give {}", (path / "config.yaml").string()) : ""));
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored) && fs::exists(path / "config.yaml", ignored)) {
+    throw UsageError(fmt::format("{} is a folder, not a configuration file; give {}", path.string(),
+                                 (path / "config.yaml").string()));
   }
-  std::string text;
-  try {
-    text = readWholeFile(path, kLargestYaml + 1);  // a file may say any size, or be a pipe
-  } catch (const IoError& failure) {
-    throw UsageError(fmt::format("the configuration file cannot be read: {}", failure.what()));
-  }
-  return settingsFromYaml(text, path.string(), notes);
+  GivenSettings given = settingsFromYaml(readYamlFile(path, "configuration"), path.string(), notes);
+  takeStrategyFile(given);
+  return given;
 }
 
 GivenSettings settingsFromOverrides(const std::vector<std::string>& texts, std::vector<std::string>* notes) {
@@ -277,6 +274,10 @@ GivenSettings settingsFromOverrides(const std::vector<std::string>& texts, std::
     }
     const std::optional<std::string> name = keyOf(path);
     if (!name) throw UsageError("-o: " + unknownKey(shown));
+    if (name == kStrategyFile) {
+      throw UsageError(
+          fmt::format("-o takes no {}; give --strategy {}", shown, value.empty() ? "FILE" : value));
+    }
     if (!isSetting(*name) && name != kJobDirectory) {
       layer.older.push_back({*name, {value}, "-o " + shown});
       continue;
@@ -286,7 +287,7 @@ GivenSettings settingsFromOverrides(const std::vector<std::string>& texts, std::
     if (!isList(*name) || !value.empty()) values.push_back(value);
     checkSetting(*name, values, "-o " + shown);
   }
-  return layer.finish(notes);
+  return layer.finish(notes, "-o: ");
 }
 
 std::string toYaml(const RunConfig& config) {

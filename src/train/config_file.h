@@ -1,7 +1,7 @@
 // Configurations as YAML: the files that --config takes and the config.yaml of a job directory; and the KEY=VALUE texts of
 // -o, which name settings in the same way.
 //
-// Keys are the names of the flags, with - or _ ("batch-size: 128"), and job-dir; or older names (older_names.h). They
+// Keys are the names of the flags, with - or _ ("batch-size: 128"), job-dir, and in files strategy; or older names (older_names.h). They
 // may be nested where it reads better: a key inside maps is the setting that the keys put together name ("every" inside
 // "checkpoint"), or the one that the inner keys name alone ("lr" inside "optimizer"); "name" inside "network", "dataset" or
 // "optimizer" is that setting itself. Values are texts, numbers, switches, or lists where a setting takes several.
@@ -22,9 +22,11 @@ namespace cohort {
 inline constexpr std::string_view kJobDirectory = "job-dir";
 
 // UsageError with "SOURCE:LINE:COLUMN: " where the text is not YAML, a key is unknown (the nearest one is named) or given
-// twice, or a value is none of its setting. What older names have to say goes to `notes`, where there are any.
+// twice, or a value is none of its setting. What older names have to say goes to `notes`, where there are any. A strategy file
+// (strategy_file.h) is only named.
 GivenSettings settingsFromYaml(std::string_view text, const std::string& source,
                                std::vector<std::string>* notes = nullptr);
+// With what its strategy file says.
 GivenSettings readConfigFile(const std::filesystem::path& path, std::vector<std::string>* notes = nullptr);
 
 // Of "lr=0.1", "optimizer.lr=0.1", …: the last of a repeated one counts, lists keep all.

@@ -1,32 +1,45 @@
 #include "train/engine_model.h"
 
+#include <utility>
+
 #include "base/error.h"
 
 namespace cohort {
 
-EngineModel::EngineModel(const Graph& graph, std::int64_t grainSize, Lanes& lanes, std::uint64_t seed)
-    : graph_(graph), layout_(parameterLayout(graph)), grainSize_(grainSize), lanes_(lanes), seed_(seed) {
+EngineModel::EngineModel(const Graph& graph, std::int64_t grainSize, Lanes& lanes, std::uint64_t seed,
+                         std::optional<GroupPart> part)
+    : graph_(graph),
+      layout_(parameterLayout(graph)),
+      grainSize_(grainSize),
+      lanes_(lanes),
+      seed_(seed),
+      part_(std::move(part)) {
   memory_.resize(static_cast<std::size_t>(lanes.count()));
 }
 
-std::unique_ptr<EngineModel::Bound> EngineModel::bind(const EngineOptions& options,
-                                                      std::span<const float> weights) {
-  auto bound = std::make_unique<Bound>(graph_, options);
+std::optional<LanePort> EngineModel::portOf(std::size_t lane) const {
+  if (!part_) return std::nullopt;
+  return LanePort{part_->group, part_->tag + static_cast<int>(lane) * lanePortTags(part_->local.graph)};
+}
+
+std::unique_ptr<EngineModel::Bound> EngineModel::bind(ExecutionPlan plan, std::span<const float> weights) {
+  auto bound = std::make_unique<Bound>(std::move(plan));
   const std::size_t floats = bound->plan.laneBytes() / sizeof(float);
+  const bool isPart = bound->plan.place().count > 1;
   bound->prepared = std::make_unique<PreparedWeights>(bound->plan, weights);
-  for (FloatBuffer& memory : memory_) {
-    if (memory.size() < floats) {
-      COHORT_CHECK(memory.size() == 0, "evaluation needs no more memory than training");
-      memory = FloatBuffer(floats);
-    }
-    bound->executors.push_back(
-        std::make_unique<Executor>(bound->plan, *bound->prepared, memory.span(), seed_));
+  for (std::size_t lane = 0; lane < memory_.size(); ++lane) {
+    if (memory_[lane].size() == 0) memory_[lane] = FloatBuffer(floats);
+    if (memory_[lane].size() < floats) bound->memory.emplace_back(floats);
+    FloatBuffer& memory = memory_[lane].size() < floats ? bound->memory.back() : memory_[lane];
+    bound->executors.push_back(std::make_unique<Executor>(bound->plan, *bound->prepared, memory.span(), seed_,
+                                                          isPart ? portOf(lane) : std::nullopt));
   }
   return bound;
 }
 
 void EngineModel::prepareTraining(std::span<const float> weights) {
-  training_ = bind({.grainSize = grainSize_, .training = true}, weights);
+  const EngineOptions options{.grainSize = grainSize_, .training = true};
+  training_ = bind(part_ ? compile(part_->local, options) : compile(graph_, options), weights);
 }
 
 std::vector<Trainable*> EngineModel::trainablesOf(const Bound& bound) {
@@ -43,7 +56,8 @@ LayerTable EngineModel::layers() const {
 
 std::vector<LossSum> EngineModel::evaluate(const Dataset& dataset, std::span<const float> weights,
                                            Share share) {
-  if (!evaluation_) evaluation_ = bind({.grainSize = grainSize_, .training = false}, weights);
+  if (!evaluation_)
+    evaluation_ = bind(compile(graph_, {.grainSize = grainSize_, .training = false}), weights);
   COHORT_CHECK(evaluation_->prepared->weights().data() == weights.data(),
                "evaluation is bound to its weights");
   return evaluateShare(lanes_, trainablesOf(*evaluation_), dataset, grainSize_, share);

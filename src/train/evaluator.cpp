@@ -7,9 +7,9 @@
 
 namespace cohort {
 
-Evaluator::Evaluator(const Channel& workers, const BucketPlan& plan, Model& model, const TrainingState& state,
+Evaluator::Evaluator(const Channel& workers, const Ownership& owned, Model& model, const TrainingState& state,
                      const Dataset& dataset, int tag)
-    : workers_(workers), plan_(plan), model_(model), state_(state), dataset_(dataset), tag_(tag) {}
+    : workers_(workers), owned_(owned), model_(model), state_(state), dataset_(dataset), tag_(tag) {}
 
 // A moving average is in the workers' shards.
 std::span<const float> Evaluator::weights() {
@@ -18,7 +18,7 @@ std::span<const float> Evaluator::weights() {
   if (std::ranges::find(state_.slots, "average") == state_.slots.end()) return state_.weights.span();
   if (!gather_) {
     averages_ = FloatBuffer(state_.layout.size());
-    gather_ = std::make_unique<SliceGather>(workers, plan_, averages_.span(), tag_);
+    gather_ = std::make_unique<SliceGather>(workers, owned_, averages_.span(), tag_);
   }
   for (const Shard& shard : state_.shards) {
     std::ranges::copy(shard.evaluationWeights(), averages_.data() + shard.begin());

@@ -16,8 +16,8 @@ namespace cohort {
 
 class Evaluator {
  public:
-  // Everything outlives this. Tags from `tag` on are its own, one for each bucket.
-  Evaluator(const Channel& workers, const BucketPlan& plan, Model& model, const TrainingState& state,
+  // Everything outlives this. `owned` says whose shards have what. Tags from `tag` on are its own, one for each slice of a worker.
+  Evaluator(const Channel& workers, const Ownership& owned, Model& model, const TrainingState& state,
             const Dataset& dataset, int tag);
 
   // By all workers at once, between steps. The first one gets the sum of all, the others that of their share.
@@ -27,7 +27,7 @@ class Evaluator {
   std::span<const float> weights();
 
   const Channel& workers_;
-  const BucketPlan& plan_;
+  const Ownership& owned_;
   Model& model_;
   const TrainingState& state_;
   const Dataset& dataset_;

@@ -25,6 +25,7 @@ struct KindOf {
   const char* operator()(const Concat&) const { return "concat"; }
   const char* operator()(const Add&) const { return "add"; }
   const char* operator()(const Flatten&) const { return "flatten"; }
+  const char* operator()(const Redistribute&) const { return "collective"; }
   const char* operator()(const SoftmaxLoss&) const { return "loss"; }
 };
 
@@ -104,6 +105,28 @@ LayerTable layerTable(const ExecutionPlan& plan, std::span<const std::span<const
     table.push_back(std::move(row));
   }
   return table;
+}
+
+double timeShare(const LayerTable& table, std::string_view kind) {
+  double all = 0;
+  double wanted = 0;
+  for (const LayerRow& row : table) {
+    const double seconds = row.forwardSeconds + row.backwardSeconds + row.updateSeconds;
+    all += seconds;
+    if (row.kind == kind) wanted += seconds;
+  }
+  return all > 0 ? wanted / all : 0;
+}
+
+double denseWeightShare(const Graph& graph) {
+  std::int64_t all = 0;
+  std::int64_t dense = 0;
+  for (const Node& node : graph.nodes) {
+    const std::int64_t weights = weightsOf(graph, node);
+    all += weights;
+    if (std::holds_alternative<Dense>(node.op)) dense += weights;
+  }
+  return all > 0 ? static_cast<double>(dense) / static_cast<double>(all) : 0;
 }
 
 std::string toJson(const LayerTable& table) {

@@ -17,8 +17,8 @@ namespace cohort {
 struct LayerRow {
   std::string name;          // "conv1"
   std::string operatorText;  // "conv 5x5/1 same 32"
-  std::string kind;          // conv, dense, pool, norm, activation, dropout, concat, add, flatten or loss
-  std::string output;        // of one sample: "64x12x12" (channels, height, width), or "10" where it is flat
+  std::string kind;  // conv, dense, pool, norm, activation, dropout, concat, add, flatten, loss or collective
+  std::string output;  // of one sample: "64x12x12" (channels, height, width), or "10" where it is flat
   std::int64_t parameters = 0;      // weights; running statistics are none
   std::int64_t multiplyAdds = 0;    // one sample, forward
   std::size_t activationBytes = 0;  // of the output, one grain
@@ -36,6 +36,11 @@ using LayerTable = std::vector<LayerRow>;
 
 // `lanes` has one element per lane, each as Executor::nodeSeconds of this plan; empty: times of zero.
 LayerTable layerTable(const ExecutionPlan& plan, std::span<const std::span<const NodeSeconds>> lanes = {});
+
+// Of all layers' time, that of one kind.
+double timeShare(const LayerTable& table, std::string_view kind);
+// Of all weights, those of dense layers.
+double denseWeightShare(const Graph& graph);
 
 // layers.json: an array of objects with the keys name, operator, kind, output, parameters,
 // multiply_adds, activation_bytes, kernels, forward_s, backward_s, update_s.

@@ -12,8 +12,6 @@ namespace {
 
 using Kind = OlderName::Kind;
 
-constexpr std::string_view kNoSplit =
-    "is not possible yet: in this version workers divide the batch (--workers), not the network";
 constexpr std::string_view kRoles =
     "is not needed: roles are commands here, cohort serve for a server and cohort train --join HOST:PORT,... "
     "for a "
@@ -34,7 +32,7 @@ constexpr OlderName kNames[] = {
     {.name = "model-dir", .setting = "job-dir"},
     {.name = "log-dir", .setting = "job-dir"},
     {.name = "batch-num", .setting = "train-steps"},
-    {.name = "mode", .kind = Kind::Accepted, .values = "1dev", .text = kNoSplit},
+    {.name = "mode", .kind = Kind::Combined, .setting = "parallel"},
     {.name = "eval",
      .kind = Kind::Accepted,
      .values = "false|no|off",

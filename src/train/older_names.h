@@ -46,6 +46,11 @@ struct OlderSetting {
 void translateOlderNames(std::span<const OlderSetting> older, GivenSettings& given,
                          std::vector<std::string>& notes);
 
+// For --mode, which stands in the layers under its own name too: sets parallel and the number of workers, unless a layer
+// above it gives another division. Returns whether it did. UsageError where another number of workers is given anywhere, or may come
+// later (elastic).
+bool applyMode(std::span<const GivenSettings> layers, RunConfig& config);
+
 // For those that depend on the network or the batch size, which are known only when all layers are applied: they stand
 // in the layers under their own names until then.
 // `resumes`: the job directory has a run.

@@ -89,7 +89,6 @@ TEST(OlderNames, WhatIsHereAlreadyIsAcceptedInSilence) {
   for (const auto& [name, value] :
        std::vector<std::pair<std::string, std::string>>{{"sync-rule", "BSP"},
                                                         {"num-gpus", "0"},
-                                                        {"mode", "1dev"},
                                                         {"lr-policy", "step"},
                                                         {"train-mode", "cdd"},
                                                         {"variable-strategy", "CPU"},
@@ -105,7 +104,9 @@ TEST(OlderNames, WhatIsNotHereIsRefusedWithASentence) {
   } cases[] = {{"sync-rule", "EASGD", "--sync-rule EASGD is not possible yet"},
                {"sync-rule", "GOSGD", "--sync-rule GOSGD is not possible yet"},
                {"num-gpus", "2", "--num-gpus 2 is not possible"},
-               {"mode", "4dev-model", "--mode 4dev-model is not possible yet"},
+               {"mode", "3dev",
+                "--mode 3dev is not known; it is 1dev, 2dev-data, 2dev-model, 2dev-model-data, 4dev-data, "
+                "4dev-model or 4dev-model-data"},
                {"lr-policy", "auto", "--lr-policy auto is not possible yet"},
                {"sync-freq", "10", "--sync-freq 10 is not possible: give --sync local"},
                {"ps-hosts", "a:1", "--ps-hosts a:1 is --join here, for a worker"},
@@ -179,6 +180,70 @@ TEST(OlderNames, SomeWaitForTheNetworkAndTheBatch) {
   EXPECT_MENTIONS(errorOf<UsageError>([] { resolve("network: alexnet\nbatch_norm_epsilon: 1e-5\n"); }),
                   "alexnet has no batch normalisation");
   EXPECT_MENTIONS(errorOf<UsageError>([] { resolve("batch_norm_epsilon: x\n"); }), "is no number");
+}
+
+RunConfig withMode(const std::string& mode, std::vector<GivenSettings> layers = {}) {
+  layers.push_back(translate({{"mode", mode}}).given);
+  return resolveLayers(builtinNetworks(), std::nullopt, layers);
+}
+
+TEST(OlderNames, AModeIsSomeWorkersAndADivision) {
+  const struct {
+    const char* mode;
+    int workers;
+    const char* parallel;
+  } cases[] = {{"1dev", 1, "data"},
+               {"2dev-data", 2, "data"},
+               {"2dev-model", 2, "model"},
+               {"2dev-model-data", 2, "hybrid"},
+               {"4dev-data", 4, "data"},
+               {"4dev-MODEL", 4, "model"},
+               {"4dev-model-data", 4, "hybrid"}};
+  for (const auto& c : cases) {
+    const RunConfig config = withMode(c.mode, {{{"parallel", {"model"}}, {"split", {"conv1=data"}}}});
+    EXPECT_EQ(config.workers, c.workers) << c.mode;
+    EXPECT_EQ(config.parallel, c.parallel) << c.mode;
+    EXPECT_TRUE(config.splits.empty()) << "what is below is forgotten";
+    EXPECT_EQ(config.batchSize, resolve("seed: 1").batchSize) << "of all workers together";
+    EXPECT_EQ(translate({{"mode", c.mode}}).notes.size(), c.workers == 1 ? 0U : 1U) << c.mode;
+  }
+  EXPECT_EQ(translate({{"mode", "2dev-data"}}).notes[0],
+            "--mode 2dev-data: --batch-size is the whole batch here, not one device's");
+  EXPECT_EQ(withMode("2dev-data", {{{"batch-per-worker", {"20"}}}}).batchSize, 40);
+  EXPECT_EQ(withMode("4dev-model", {}).workers, resolve("mode: 4dev-model\nmesh: data=2,model=2").workers);
+}
+
+TEST(OlderNames, AModeFixesTheNumberOfWorkers) {
+  const std::string sentence =
+      "--mode 2dev-model is for 2 workers, not 3; leave --workers out, or give --parallel model with any "
+      "number";
+  const GivenSettings mode = translate({{"mode", "2dev-model"}}).given;
+  const GivenSettings both = translate({{"mode", "2dev-model"}}, {{"workers", {"3"}}}).given;
+  const GivenSettings three{{"workers", {"3"}}};
+  for (const std::vector<GivenSettings>& layers :
+       std::vector<std::vector<GivenSettings>>{{mode, three}, {three, mode}, {both}}) {
+    EXPECT_EQ(errorOf<UsageError>([&] { resolveLayers(builtinNetworks(), std::nullopt, layers); }), sentence);
+  }
+  EXPECT_EQ(withMode("2dev-model", {{{"workers", {"2"}}}}).workers, 2);
+  EXPECT_EQ(
+      errorOf<UsageError>([] { resolve("seed: 1\nmode: 1dev\nworkers: 2"); }),
+      "old.yaml:2:1: mode 1dev is for 1 worker, not 2; leave --workers out, or give --parallel data with any "
+      "number");
+  EXPECT_EQ(
+      errorOf<UsageError>([] {
+        withMode("2dev-model", {{{"elastic", {"true"}}}});
+      }),
+      "--mode fixes the number of workers, which --elastic changes; use --parallel model and --workers 2");
+  const std::string stored = toYaml(resolve("workers: 3"));
+  EXPECT_EQ(resolve("mode: 2dev-model", stored).workers, 2) << "a run may go on with others";
+}
+
+TEST(OlderNames, ADivisionAboveAModeReplacesIt) {
+  const std::vector<GivenSettings> layers{settingsFromYaml("mode: 2dev-model\n", "old.yaml"),
+                                          {{"parallel", {"hybrid"}}, {"workers", {"3"}}}};
+  const RunConfig config = resolveLayers(builtinNetworks(), std::nullopt, layers);
+  EXPECT_EQ(config.parallel, "hybrid");
+  EXPECT_EQ(config.workers, 3);
 }
 
 TEST(OlderNames, AFlagAboveAFileReplacesWhatTheFileSaid) {

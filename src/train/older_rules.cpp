@@ -1,6 +1,7 @@
 // What older names come to.
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 #include <optional>
 #include <variant>
 
@@ -30,6 +31,38 @@ std::optional<Number> numberIn(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+// An older program's devices: so many workers, which divide the network in that way.
+struct DeviceMode {
+  std::string_view name;
+  std::int64_t workers = 1;
+  std::string_view parallel;
+};
+
+constexpr DeviceMode kModes[] = {
+    {"1dev", 1, "data"},
+    {"2dev-data", 2, "data"},
+    {"2dev-model", 2, "model"},
+    {"2dev-model-data", 2, "hybrid"},
+    {"4dev-data", 4, "data"},
+    {"4dev-model", 4, "model"},
+    {"4dev-model-data", 4, "hybrid"},
+};
+
+const DeviceMode* findMode(std::string_view name) {
+  const auto* const found =
+      std::ranges::find_if(kModes, [name](const DeviceMode& mode) { return isOneOf(mode.name, name); });
+  return found == std::end(kModes) ? nullptr : found;
+}
+
+std::string modeNames() {
+  std::string names;
+  for (const DeviceMode& mode : kModes) {
+    if (!names.empty()) names += &mode == std::end(kModes) - 1 ? " or " : ", ";
+    names += mode.name;
+  }
+  return names;
 }
 
 // The translation of one layer.
@@ -64,6 +97,7 @@ class Translation {
   void set(const OlderSetting& item, std::string_view setting, const std::string& value);
   void translate(const OlderSetting& item, const OlderName& row);
   void combine(const OlderSetting& item);
+  void chooseMode(const OlderSetting& item);
   void chooseOptimizer(const OlderSetting& item);
   void resume(const OlderSetting& item);
 
@@ -133,6 +167,8 @@ void Translation::combine(const OlderSetting& item) {
     set(item, "schedule", tenthsAt(item.values));
   } else if (name == "use-momentum" || name == "use-nesterov-momentum") {
     chooseOptimizer(item);
+  } else if (name == "mode") {
+    chooseMode(item);
   } else if (name == "resume-train" || name == "load-epoch" || name == "load-path") {
     resume(item);
   } else if (name == "rand-crop") {
@@ -147,6 +183,16 @@ void Translation::combine(const OlderSetting& item) {
     if (!numberIn<double>(value)) refuse(item, "is no number");
     given_[item.name] = {value, item.place + item.shown};
   }
+}
+
+void Translation::chooseMode(const OlderSetting& item) {
+  const std::string& value = item.values.back();
+  const DeviceMode* mode = findMode(value);
+  if (mode == nullptr) refuse(item, fmt::format("is not known; it is {}", modeNames()));
+  given_[item.name] = {value, item.place + item.shown};
+  if (mode->workers == 1) return;
+  notes_.push_back(fmt::format("{}{} {}: --batch-size is the whole batch here, not one device's", item.place,
+                               item.shown, value));
 }
 
 void Translation::chooseOptimizer(const OlderSetting& item) {
@@ -196,16 +242,26 @@ void requireBatchNorm(const Network& network, const std::vector<std::string>& gi
   }
 }
 
-// The last layer's value of `name`, unless a layer above, or the same, gives `instead`.
+// The last layer's value of `name`, unless a layer above, or the same, gives one of `instead`.
 const std::vector<std::string>* lastGiven(std::span<const GivenSettings> layers, std::string_view name,
-                                          std::string_view instead = {}) {
+                                          std::initializer_list<std::string_view> instead = {}) {
   const std::vector<std::string>* last = nullptr;
   for (const GivenSettings& layer : layers) {
     const auto found = layer.find(name);
     if (found != layer.end()) last = &found->second;
-    if (layer.contains(instead)) last = nullptr;
+    if (std::ranges::any_of(instead, [&](std::string_view other) { return layer.contains(other); }))
+      last = nullptr;
   }
   return last;
+}
+
+// `given` has the mode and what the user calls it.
+void requireWorkersOf(const DeviceMode& mode, const std::vector<std::string>& given,
+                      const std::string& workers) {
+  if (numberIn<std::int64_t>(workers) == mode.workers) return;
+  throw UsageError(fmt::format(
+      "{} {} is for {} worker{}, not {}; leave --workers out, or give --parallel {} with any number",
+      given[1], given[0], mode.workers, mode.workers == 1 ? "" : "s", workers, mode.parallel));
 }
 
 }  // namespace
@@ -213,6 +269,25 @@ const std::vector<std::string>* lastGiven(std::span<const GivenSettings> layers,
 void translateOlderNames(std::span<const OlderSetting> older, GivenSettings& given,
                          std::vector<std::string>& notes) {
   Translation(older, given, notes).run();
+}
+
+bool applyMode(std::span<const GivenSettings> layers, RunConfig& config) {
+  const std::vector<std::string>* given = lastGiven(layers, "mode", {"parallel", "split"});
+  if (given == nullptr) return false;
+  const DeviceMode& mode = *findMode(given->front());
+  const std::string& shown = given->back();
+  if (config.elastic) {
+    throw UsageError(fmt::format(
+        "{} fixes the number of workers, which --elastic changes; use --parallel {} and --workers {}", shown,
+        mode.parallel, mode.workers));
+  }
+  for (const GivenSettings& layer : layers) {
+    const auto workers = layer.find("workers");
+    if (workers != layer.end()) requireWorkersOf(mode, *given, workers->second.back());
+  }
+  config.parallel = mode.parallel;
+  config.workers = mode.workers;
+  return true;
 }
 
 void applyOlderNames(std::span<const GivenSettings> layers, const Network& network, bool resumes,
@@ -223,10 +298,10 @@ void applyOlderNames(std::span<const GivenSettings> layers, const Network& netwo
         "resume_train is false, but this job directory has a run already; give another --job-dir, or leave "
         "it out");
   }
-  if (const auto* images = lastGiven(layers, "print-info-every", "log-every")) {
+  if (const auto* images = lastGiven(layers, "print-info-every", {"log-every"})) {
     config.logEvery = std::max<std::int64_t>(1, *numberIn<std::int64_t>(images->back()) / config.batchSize);
   }
-  if (const auto* crop = lastGiven(layers, "rand-crop", "transforms")) {
+  if (const auto* crop = lastGiven(layers, "rand-crop", {"transforms"})) {
     config.transforms = crop->back() == "true"
                             ? fmt::format("resize:256,random-crop:{},flip", config.imageSize)
                             : fmt::format("resize:256,center-crop:{}", config.imageSize);

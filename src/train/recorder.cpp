@@ -8,7 +8,7 @@
 namespace cohort {
 
 Recorder::Recorder(const RunConfig& config, const JobDirectory& job, Communicator& workers,
-                   const BucketPlan& plan, const TrainingState& state, int tag)
+                   const Ownership& owned, const TrainingState& state, int tag)
     : workers_(workers),
       state_(state),
       startStep_(state.step),
@@ -17,7 +17,7 @@ Recorder::Recorder(const RunConfig& config, const JobDirectory& job, Communicato
   if (config.histograms) {
     gradients_ = FloatBuffer(state.layout.size());
     // Each worker's own where it steps alone: the first one's are recorded.
-    if (!state.ownSlots) gather_ = std::make_unique<SliceGather>(workers, plan, gradients_.span(), tag);
+    if (!state.ownSlots) gather_ = std::make_unique<SliceGather>(workers, owned, gradients_.span(), tag);
   }
   if (!workers.isFirst()) return;
   auto metrics = std::make_unique<MetricsFile>(job.path() / "metrics.jsonl", startStep_);

@@ -20,8 +20,9 @@ namespace cohort {
 
 class Recorder {
  public:
-  // Goes on at the state's step. Everything outlives this. Tags from `tag` on are its own, one for each bucket.
-  Recorder(const RunConfig& config, const JobDirectory& job, Communicator& workers, const BucketPlan& plan,
+  // Goes on at the state's step. Everything outlives this. Tags from `tag` on are its own, one for each slice of
+  // a worker.
+  Recorder(const RunConfig& config, const JobDirectory& job, Communicator& workers, const Ownership& owned,
            const TrainingState& state, int tag);
 
   // Where the sums of a step before a log point are to be kept; empty where nobody wants them.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <concepts>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "train/config_file.h"
 #include "train/older_names.h"
 #include "train/run_config.h"
+#include "train/strategy_file.h"
 
 namespace cohort {
 namespace {
@@ -82,6 +84,12 @@ void applyLayer(RunConfig& config, Cut& cut, const GivenSettings& layer) {
   // Another optimizer does not inherit a momentum that was meant for the one below.
   const auto optimizer = layer.find("optimizer");
   if (optimizer != layer.end() && optimizer->second.back() != config.optimizer) config.momentum.reset();
+  // How the network is divided is said as a whole.
+  if (layer.contains("parallel") || layer.contains("split") || layer.contains("mode")) {
+    config.parallel = RunConfig{}.parallel;
+    config.splits.clear();
+    config.mesh.clear();
+  }
   const int sizeBelow = sizeOf(config.transforms);
   applySettings(config, layer);
   if (layer.contains("transforms") && !layer.contains("image-size")) {
@@ -142,6 +150,13 @@ void requireDivision(const RunConfig& config) {
       config.grains, fmt::join(divisors, ", "), (config.batchSize / config.grains + 1) * config.grains));
 }
 
+// A mesh says how many workers there are, where nobody else does.
+void applyMesh(RunConfig& config, const GivenSettings& stored, std::span<const GivenSettings> layers) {
+  const auto gives = [](const GivenSettings& layer) { return layer.contains("workers"); };
+  if (config.mesh.empty() || gives(stored) || std::ranges::any_of(layers, gives)) return;
+  config.workers = meshOf(config, 1).workers();
+}
+
 // --batch-per-worker is another way to say --batch-size.
 void applyBatchPerWorker(RunConfig& config, std::span<const GivenSettings> layers) {
   const std::int64_t each = std::exchange(config.batchPerWorker, 0);
@@ -157,6 +172,59 @@ void applyBatchPerWorker(RunConfig& config, std::span<const GivenSettings> layer
                     config.workers, all, config.batchSize));
   }
   config.batchSize = all;
+}
+
+// The first rule that splits layers by model; null where none does.
+const std::string* firstModelSplit(const RunConfig& config) {
+  const auto found = std::ranges::find(config.splits, LayerSplit::Model, [](const std::string& split) {
+    return parseSplitRule(split, "--split").split;
+  });
+  return found == config.splits.end() ? nullptr : &*found;
+}
+
+void requireDifferentSplits(const RunConfig& config) {
+  std::set<std::string> patterns;
+  for (const SplitRule& rule : strategyOf(config).rules) {
+    if (patterns.insert(rule.pattern).second) continue;
+    throw UsageError(
+        fmt::format("--split has two rules for '{}', and the first would count; give one", rule.pattern));
+  }
+}
+
+void requireMesh(const RunConfig& config) {
+  const Mesh mesh = meshOf(config, 1);
+  if (config.elastic) {
+    throw UsageError(
+        fmt::format("--mesh {} fixes the number of workers, which --elastic changes; leave one of them out",
+                    config.mesh));
+  }
+  if (mesh.workers() != config.workers) {
+    RunConfig without = config;
+    without.mesh.clear();
+    throw UsageError(fmt::format(
+        "--mesh {} is for {} worker{}, not {}; give --workers {}, or a mesh of {}, such as --mesh {}",
+        config.mesh, mesh.workers(), mesh.workers() == 1 ? "" : "s", config.workers, mesh.workers(),
+        config.workers, toText(meshOf(without, static_cast<int>(config.workers)))));
+  }
+  if (mesh.model > 1 && !splitsModel(config)) {
+    throw UsageError(fmt::format(
+        "--mesh model={} needs layers that are split by model: give --parallel model or hybrid", mesh.model));
+  }
+}
+
+// As far as it can be known before the data is opened: that the network's layers can be divided like that.
+void requireLayers(const Network& network, const RunConfig& config) {
+  if (!splitsModel(config) && config.splits.empty()) return;
+  if (network.foreign) {
+    throw UsageError(
+        fmt::format("{} is a network of its own code, which cannot be divided by layers; use --parallel data",
+                    config.network));
+  }
+  if (config.imageSize == 0 || config.channels == 0) return;
+  const Shape input{.channels = config.channels, .height = config.imageSize, .width = config.imageSize};
+  const std::int64_t classes = config.classes != 0 ? config.classes : network.recipe.classes;
+  requireDivisible(network.build(input, static_cast<int>(classes)), strategyOf(config),
+                   meshOf(config, static_cast<int>(config.workers)).model);
 }
 
 // The network of the last layer that names one.
@@ -219,10 +287,40 @@ void requireWorkers(const RunConfig& config) {
           : fmt::format("a --batch-size of at least {}", config.workers)));
 }
 
+Strategy strategyOf(const RunConfig& config) {
+  Strategy strategy = parseStrategy(config.parallel, "--parallel");
+  for (const std::string& split : config.splits) strategy.rules.push_back(parseSplitRule(split, "--split"));
+  return strategy;
+}
+
+Mesh meshOf(const RunConfig& config, int workers) {
+  if (!config.mesh.empty()) return parseMesh(config.mesh, "--mesh");
+  return splitsModel(config) ? Mesh{.data = 1, .model = workers} : Mesh{.data = workers, .model = 1};
+}
+
+bool splitsModel(const RunConfig& config) {
+  return config.parallel != "data" || firstModelSplit(config) != nullptr;
+}
+
+void requireParallel(const RunConfig& config) {
+  requireDifferentSplits(config);
+  if (splitsModel(config) && (config.sync != "bsp" || hasCenter(config))) {
+    throw UsageError(fmt::format(
+        "--{} needs --sync bsp without servers: the workers that share a layer compute every step together; "
+        "use --sync bsp and --servers 0, or --parallel data",
+        config.parallel != "data" ? fmt::format("parallel {}", config.parallel)
+                                  : fmt::format("split '{}'", *firstModelSplit(config))));
+  }
+  if (!config.mesh.empty()) requireMesh(config);
+}
+
 RunConfig resolveLayers(const NetworkRegistry& networks, const std::optional<std::string>& stored,
                         std::span<const GivenSettings> layers) {
   GivenSettings below;
-  if (stored) below = settingsFromYaml(*stored, "the job directory's config.yaml");
+  if (stored) {
+    below = settingsFromYaml(*stored, "the job directory's config.yaml");
+    takeStrategyFile(below);
+  }
   const Network network = networks.find(networkOf(stored ? std::span(&below, 1) : layers));
   RunConfig config = fromRecipe(network);
   Cut cut{config.batchSize, config.grains};
@@ -231,6 +329,7 @@ RunConfig resolveLayers(const NetworkRegistry& networks, const std::optional<std
   config.grains = grainsFor(config.batchSize, cut);
   RunConfig before = config;
   for (const GivenSettings& layer : layers) applyLayer(config, cut, layer);
+  if (!applyMode(layers, config)) applyMesh(config, below, layers);
   applyBatchPerWorker(config, layers);
   config.grains = grainsFor(config.batchSize, cut);
   applyOlderNames(layers, network, stored.has_value(), config);
@@ -239,6 +338,8 @@ RunConfig resolveLayers(const NetworkRegistry& networks, const std::optional<std
   if (stored) refuseChanges(before, config);
   requireDivision(config);
   requireWorkers(config);
+  requireParallel(config);
+  requireLayers(network, config);
   return config;
 }
 

@@ -15,9 +15,11 @@
 #include "comm/channel.h"
 #include "engine/instruction_set.h"
 #include "sync/bulk_synchronous.h"
+#include "sync/divided_synchronous.h"
 #include "sync/local_steps.h"
 #include "train/checkpoint.h"
 #include "train/config_file.h"
+#include "train/divided_run.h"
 #include "train/evaluator.h"
 #include "train/recorder.h"
 #include "train/run_report.h"
@@ -32,7 +34,9 @@ constexpr int kChannel = 0;
 // Above those of the rules.
 constexpr int kAveragesTag = Communicator::kTags / 2;
 constexpr int kRuleTags = 16;  // a rule's own, beside its exchange's
-constexpr int kGradientsTag = kAveragesTag + Communicator::kTags / 4;
+constexpr int kGradientsTag = kAveragesTag + Communicator::kTags / 8;
+constexpr int kWeightsTag = kGradientsTag + Communicator::kTags / 8;
+constexpr int kCollectivesTag = kWeightsTag + Communicator::kTags / 8;
 
 // Everything that a run holds, from the configuration to the last summary.
 class Run {
@@ -48,9 +52,11 @@ class Run {
         observer_(observer),
         data_(openData(context, config_)),
         target_(targetStep(config_, data_.train->size())),
+        divided_(divideRun(context, config_, channel_, threadsOf(config_, place_))),
         lanes_(laneCount(), coresOf(config_, place, laneCount())),
-        model_(makeModel(context, config_, lanes_)),
+        model_(makeModel(context, config_, lanes_, groupPart())),
         plan_(model_->layout(), workers_.size()),
+        owned_(divided_ ? divided_->plan.owned() : plan_.ownership()),
         state_(makeState()),
         checkpoints_(job.checkpoints(), static_cast<int>(config_.keep), workers_),
         batches_(*data_.train, {.batchSize = config_.batchSize,
@@ -59,8 +65,15 @@ class Run {
                                 .shuffle = config_.shuffle && config_.randomness}),
         report_(config_, target_, data_.train->size(), observer, processStart),
         rule_(makeRule()),
-        evaluator_(channel_, plan_, *model_, state_, *data_.evaluation, kAveragesTag) {
+        evaluator_(channel_, owned_, *model_, state_, *data_.evaluation, kAveragesTag) {
     configText_ = toYaml(config_);
+    if (const std::optional<Graph> graph = graphOf(context, config_)) {
+      summary_.denseWeightShare = denseWeightShare(*graph);
+    }
+    if (divided_) {
+      completion_ = std::make_unique<SliceGather>(workers_, divided_->plan.privates(), state_.weights.span(),
+                                                  kWeightsTag);
+    }
   }
 
   RunSummary train(const StopFlag& stop);
@@ -69,13 +82,18 @@ class Run {
   GrainRange ownGrains() const {
     return grainsOfWorker(static_cast<int>(config_.grains), workers_.rank(), workers_.size());
   }
-  int laneCount() const { return lanesOf(config_, place_, ownGrains().count()); }
+  int laneCount() const { return divided_ ? divided_->lanes : lanesOf(config_, place_, ownGrains().count()); }
+  std::optional<GroupPart> groupPart() {
+    if (!divided_) return std::nullopt;
+    return GroupPart{divided_->local, Group(workers_, divided_->plan.ownGroup()), kCollectivesTag};
+  }
   bool isLocal() const { return config_.sync == "local" || config_.sync == "diloco"; }
   TrainingState makeState() const;
   std::unique_ptr<SyncRule> makeRule();
   Wishes wishes(const StopFlag& stop, Clock::time_point begin) const;
   void restore();
-  std::unique_ptr<Prefetcher> startPrefetcher() const;
+  Trainer::NextBatch startReading();
+  void completeWeights();
   void loop(const StopFlag& stop);
   std::string diverged();
   void checkpoint();
@@ -94,16 +112,22 @@ class Run {
   RunObserver& observer_;
   RunData data_;
   Step target_;
+  std::unique_ptr<DividedRun> divided_;  // where the network is
   Lanes lanes_;
   std::unique_ptr<Model> model_;
-  BucketPlan plan_;
+  BucketPlan plan_;  // of a whole network
+  Ownership owned_;
   TrainingState state_;
   CheckpointStore checkpoints_;
   BatchSource batches_;
   RunReport report_;
   std::unique_ptr<SyncRule> rule_;
   std::unique_ptr<Prefetcher> prefetcher_;
+  std::unique_ptr<RoundBatches> roundBatches_;
+  std::unique_ptr<SliceGather> completion_;  // of weights that only some workers have
+  Step completed_ = -1;                      // the step after which all have all weights
   std::unique_ptr<Trainer> trainer_;
+  Trainer::NextBatch nextBatch_;
 
   Step startStep_ = 0;
   Step lastCheckpoint_ = -1;
@@ -118,6 +142,7 @@ class Run {
   };
   Due due_;
   double firstWaitSeconds_ = 0;  // in the step whose time is forgotten
+  std::int64_t sentBytes_ = 0;   // in steps
   Evaluator evaluator_;
   std::unique_ptr<Recorder> recorder_;  // from the restored step on
   RunSummary summary_;
@@ -125,7 +150,7 @@ class Run {
 
 TrainingState Run::makeState() const {
   ShardOptions options = shardOptions(config_, data_.train->size());
-  const std::vector<ArenaRange> slices = plan_.slicesOf(workers_.rank());
+  const std::vector<ArenaRange>& slices = owned_[static_cast<std::size_t>(workers_.rank())];
   if (!isLocal()) return {model_->layout(), options, slices, config_.seed, lanes_.count()};
   options.grains = ownGrains().count();
   TrainingState state(model_->layout(), options, config_.seed, lanes_.count());
@@ -139,6 +164,15 @@ std::unique_ptr<SyncRule> Run::makeRule() {
   COHORT_CHECK(ShardExchange::tagCount(plan_, GrainTree(grains)) + kRuleTags <= kAveragesTag,
                "tags do not overlap");
   const Wire wire = config_.wire == "fp16" ? Wire::Fp16 : Wire::Fp32;
+  if (divided_) {
+    COHORT_CHECK(DividedSynchronous::tagCount(divided_->plan) <= kAveragesTag, "tags do not overlap");
+    COHORT_CHECK(
+        lanes_.count() * lanePortTags(divided_->local.graph) <= Communicator::kTags - kCollectivesTag,
+        "every lane has its tags");
+    return std::make_unique<DividedSynchronous>(workers_, divided_->local.layout, divided_->plan,
+                                                state_.shards, state_.weights.span(),
+                                                divided_->rounds.count(), lanes_.count(), wire);
+  }
   if (isLocal()) {
     LocalOptions options{.every = config_.avgFreq, .last = target_ - 1, .wire = wire};
     if (config_.sync == "diloco") {
@@ -172,22 +206,40 @@ void Run::restore() {
   place_.activity.finishStep(state_.step);
 }
 
-std::unique_ptr<Prefetcher> Run::startPrefetcher() const {
-  std::vector<Prefetcher::LaneGrains> lanes;
-  for (int lane = 0; lane < lanes_.count(); ++lane) {
-    const GrainRange grains = rule_->grainsOf(lane);
-    lanes.push_back({grains.first, grains.last});
+Trainer::NextBatch Run::startReading() {
+  std::vector<GrainRange> lanes;
+  lanes.reserve(static_cast<std::size_t>(lanes_.count()));
+  for (int lane = 0; lane < lanes_.count(); ++lane) lanes.push_back(rule_->grainsOf(lane));
+  const int threads = dataThreadsOf(config_, *data_.train, lanes_.count());
+  if (divided_) {
+    roundBatches_ = std::make_unique<RoundBatches>(batches_, divided_->rounds, lanes,
+                                                   divided_->local.graph.grainsIn(0) > 1, config_.batchSize,
+                                                   state_.step, threads);
+    return [this](int lane, Step step, GrainIndex round) { return roundBatches_->next(lane, step, round); };
   }
-  return std::make_unique<Prefetcher>(batches_, lanes, state_.step,
-                                      dataThreadsOf(config_, *data_.train, lanes_.count()));
+  std::vector<Prefetcher::LaneGrains> grains;
+  grains.reserve(lanes.size());
+  for (const GrainRange& lane : lanes) grains.push_back(Prefetcher::range(lane.first, lane.last));
+  prefetcher_ = std::make_unique<Prefetcher>(batches_, std::move(grains), state_.step, threads);
+  return [this](int lane, Step step, GrainIndex) {
+    const Batch batch = prefetcher_->next(lane);
+    COHORT_CHECK(batch.position / batch.globalSize == step, "the samples are another step's");
+    return batch;
+  };
+}
+
+// By all workers: what only some of them have moves to all, once for a step.
+void Run::completeWeights() {
+  if (!completion_ || completed_ == state_.step) return;
+  completion_->run("the weights");
+  completed_ = state_.step;
 }
 
 RunSummary Run::train(const StopFlag& stop) {
   interval_ = parseCheckpointInterval(config_.checkpointEvery);
-  requireSameConfiguration(channel_, config_);
   restore();
   if (workers_.isFirst()) job_.writeConfig(configText_);
-  recorder_ = std::make_unique<Recorder>(config_, job_, workers_, plan_, state_, kGradientsTag);
+  recorder_ = std::make_unique<Recorder>(config_, job_, workers_, owned_, state_, kGradientsTag);
   report_.recordTo(*recorder_);
   RunObserver::Started started =
       startOf(config_, data_, state_, lanes_.count(), threadsOf(config_, place_), target_);
@@ -196,11 +248,14 @@ RunSummary Run::train(const StopFlag& stop) {
     started.notes.emplace_back(
         "with --wire fp16 the weights depend on the number of workers; --wire fp32 gives the same for all");
   }
+  if (divided_) {
+    for (std::string& note : notesOf(*divided_, config_)) started.notes.push_back(std::move(note));
+  }
   observer_.started(started);
   if (state_.step < target_) {
     model_->prepareTraining(state_.weights.span());
     if (workers_.isFirst()) job_.writeLayers(toJson(model_->layers()));
-    prefetcher_ = startPrefetcher();
+    nextBatch_ = startReading();
     trainer_ = std::make_unique<Trainer>(lanes_, model_->trainables(), *rule_, place_.activity);
     loop(stop);
   }
@@ -209,6 +264,7 @@ RunSummary Run::train(const StopFlag& stop) {
   if (state_.step != lastCheckpoint_) checkpoints_.saveNow(state_, configText_);
   lastCheckpoint_ = state_.step;
   checkpoints_.wait();
+  completeWeights();
   if (!summary_.interrupted) evaluate();
   recorder_->flush();
   RunSummary summary = summarize();
@@ -233,7 +289,9 @@ void Run::loop(const StopFlag& stop) {
     }
     const Clock::time_point start = Clock::now();
     rule_->keepGradients(report_.isLogPoint(state_.step + 1) ? recorder_->gradients() : std::span<float>());
-    const StepResult result = trainer_->step(state_.step, *prefetcher_, wishes(stop, begin));
+    const std::int64_t sentBefore = workers_.sentBytes();
+    const StepResult result = trainer_->step(state_.step, nextBatch_, wishes(stop, begin));
+    sentBytes_ += workers_.sentBytes() - sentBefore;
     const LossSum& sums = result.loss;
     const double seconds = secondsSince(start);
     if (!std::isfinite(sums.loss)) {
@@ -249,8 +307,14 @@ void Run::loop(const StopFlag& stop) {
     due_.checkpoint |= interval_.steps > 0 && state_.step % interval_.steps == 0;
     due_.receipt |= recorder_->wantsReceipt(state_.step);
     const bool isCommon = rule_->isCommon(state_.step - 1);
-    if (isCommon && std::exchange(due_.receipt, false)) recorder_->addReceipt(sums.meanLoss());
-    if (report_.isLogPoint(state_.step)) report_.logPoint(state_.step, totals());
+    if (isCommon && std::exchange(due_.receipt, false)) {
+      completeWeights();
+      recorder_->addReceipt(sums.meanLoss());
+    }
+    if (report_.isLogPoint(state_.step)) {
+      if (config_.histograms) completeWeights();
+      report_.logPoint(state_.step, totals());
+    }
     if (state_.step == target_) break;
     if (!isCommon) continue;
     summary_.interrupted = (due_.wishes & kWishStop) != 0;
@@ -293,6 +357,7 @@ void Run::checkpoint() {
 EvaluationPoint Run::evaluate() {
   const Clock::time_point start = Clock::now();
   place_.activity.enter(Activity::Phase::Evaluation);
+  completeWeights();
   const LossSum sums = evaluator_.run();
   summary_.evaluationSeconds += secondsSince(start);
   return report_.addEvaluation(state_.step, sums);
@@ -314,21 +379,27 @@ TimeShares Run::totals() const {
 // How each worker fared, on the first one.
 void Run::gatherWorkers(RunSummary& summary) const {
   const double busy = report_.times().totalSeconds() - (summary.waitSeconds - firstWaitSeconds_);
-  const double share = static_cast<double>(ownGrains().count()) / static_cast<double>(config_.grains);
+  const double share = divided_
+                           ? 1.0 / workers_.size()
+                           : static_cast<double>(ownGrains().count()) / static_cast<double>(config_.grains);
   // Its own speed: its part of the batch, in the time that it did not wait for others.
   const double images =
       static_cast<double>(report_.times().steps()) * static_cast<double>(config_.batchSize) * share;
-  const WorkerSummary own{.host = hostName(),
-                          .lanes = lanes_.count(),
-                          .imagesPerSecond = busy > 0 ? images / busy : 0,
-                          .uncertainty = summary.speed.uncertainty * share,
-                          .jitter = summary.speed.jitter * share,
-                          .waitSeconds = summary.waitSeconds,
-                          .communicationSeconds = workers_.busySeconds(),
-                          .dataSeconds = summary.dataSeconds,
-                          .peakMemoryBytes = summary.peakMemoryBytes};
+  const WorkerSummary own{
+      .host = hostName(),
+      .lanes = lanes_.count(),
+      .imagesPerSecond = busy > 0 ? images / busy : 0,
+      .uncertainty = summary.speed.uncertainty * share,
+      .jitter = summary.speed.jitter * share,
+      .waitSeconds = summary.waitSeconds,
+      .communicationSeconds = workers_.busySeconds(),
+      .dataSeconds = summary.dataSeconds,
+      .sentBytesPerStep =
+          static_cast<double>(sentBytes_) / static_cast<double>(std::max<Step>(1, state_.step - startStep_)),
+      .peakMemoryBytes = summary.peakMemoryBytes};
   for (const std::string& text : channel_.gather(toJson(own), "its summary")) {
     summary.workers.push_back(workerSummary(text));
+    summary.sentBytesPerStep += summary.workers.back().sentBytesPerStep / workers_.size();
   }
 }
 
@@ -337,7 +408,16 @@ RunSummary Run::summarize() {
   report_.fill(s, state_.step);
   s.startStep = startStep_;
   s.threads = lanes_.count();
-  if (trainer_) addTimes(s, totals());
+  if (trainer_) {
+    addTimes(s, totals());
+    const LayerTable layers = model_->layers();
+    if (!layers.empty()) {
+      s.layerShares = {.conv = timeShare(layers, "conv"),
+                       .dense = timeShare(layers, "dense"),
+                       .pool = timeShare(layers, "pool"),
+                       .collective = timeShare(layers, "collective")};
+    }
+  }
   s.weightsHash = weightsHash(state_.weights.span());
   s.checkpoint = checkpoints_.pathOf(lastCheckpoint_).string();
   return s;

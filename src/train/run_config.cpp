@@ -107,8 +107,30 @@ std::vector<std::string> optimizerNames() {
   return names;
 }
 
+// The standard library compiles an expression by recursion, character by character, and lets numbers in it overflow.
+void checkSplit(const std::string& text, const std::string& shown) {
+  constexpr std::size_t kLongest = 256;
+  constexpr std::size_t kMostDigits = 9;
+  if (text.size() > kLongest) {
+    throw UsageError(
+        fmt::format("{} has a rule of {} characters; {} are the most", shown, text.size(), kLongest));
+  }
+  std::size_t digits = 0;
+  for (const char c : text) {
+    digits = c >= '0' && c <= '9' ? digits + 1 : 0;
+    if (digits > kMostDigits) {
+      throw UsageError(fmt::format("{} has a number of more than {} digits: '{}'", shown, kMostDigits, text));
+    }
+  }
+  parseSplitRule(text, shown);
+}
+
+void checkMesh(const std::string& text, const std::string& shown) {
+  if (!text.empty()) checkRange("workers", parseMesh(text, shown).workers(), shown + ": its workers");
+}
+
 // Texts that have a form, looked at where they are given, so that the message can name the place.
-void checkText(std::string_view name, const std::string& text) {
+void checkText(std::string_view name, const std::string& text, const std::string& shown) {
   if (name == "transforms") {
     parseTransforms(text);
   } else if (name == "normalize") {
@@ -123,6 +145,12 @@ void checkText(std::string_view name, const std::string& text) {
     checkWord("wire format", text, {"fp32", "fp16"});
   } else if (name == "eval-on") {
     checkWord("split", text, {"test", "validation"});
+  } else if (name == "parallel") {
+    parseStrategy(text, shown);
+  } else if (name == "split") {
+    checkSplit(text, shown);
+  } else if (name == "mesh") {
+    checkMesh(text, shown);
   } else if (name == "schedule") {
     parseSchedule(text, {.samples = 1000, .batch = 1});
   } else if (name == "param-rule") {
@@ -141,14 +169,14 @@ struct FromText {
   void operator()(std::string& field) const {
     field = todaysValue(setting.name, texts.back());
     requireUtf8(field);
-    checkText(setting.name, field);
+    checkText(setting.name, field, shown);
     if (std::string_view(setting.name) == "checkpoint-every") parseCheckpointInterval(field, shown);
   }
   void operator()(std::vector<std::string>& field) const {
     field = texts;
     for (const std::string& text : field) {
       requireUtf8(text);
-      checkText(setting.name, text);
+      checkText(setting.name, text, shown);
     }
   }
   void operator()(std::int64_t& field) const {

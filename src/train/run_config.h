@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "models/network.h"
+#include "parallel/strategy.h"
 
 namespace cohort {
 
@@ -66,6 +67,11 @@ struct RunConfig {
   std::int64_t staleness = 3;  // ssp
   std::int64_t backups = 1;    // backup
   bool scaleStale = false;     // async, ssp
+
+  // How workers divide the network. The bits depend on it, but a run may go on with another division.
+  std::string parallel = "data";
+  std::vector<std::string> splits;
+  std::string mesh;  // empty: as meshOf says
 
   // How long, and what is kept.
   std::int64_t trainSteps = 0;  // 0: no limit
@@ -190,6 +196,13 @@ void visitSettings(Config& c, Visit&& visit) {
         c.workers);
   visit(Setting{"batch-per-worker", group, "N", "instead of --batch-size: samples of each worker in a step"},
         c.batchPerWorker);
+  visit(
+      Setting{"parallel", group, "HOW", "data, model or hybrid: how workers divide layers; docs/parallel.md"},
+      c.parallel);
+  visit(Setting{"split", group, "RULE", "'LAYER=model' or '=data', a name or expression; may be repeated"},
+        c.splits);
+  visit(Setting{"mesh", group, "D,M", "data=D,model=M: D groups that divide the batch, of M workers each"},
+        c.mesh);
   visit(Setting{"sync", group, "RULE",
                 "bsp, local, diloco; with a center async, ssp, backup; docs/workers.md", true},
         c.sync);
@@ -246,8 +259,9 @@ std::optional<bool> parseSwitch(std::string_view text);
 
 // The configuration of a run: recipe, then `stored` (a config.yaml's text; empty for a new job directory), then the
 // layers, later ones winning. Some settings are replaced together: a layer that gives a length forgets those from below,
-// and one with another optimizer the momentum from below; grains follow the batch size where they were not given with it. UsageError where a
-// given value contradicts a defining one that is stored.
+// and one with another optimizer the momentum from below; one that says how the network is divided (parallel, split, an older
+// mode) forgets parallel, split and mesh; grains follow the batch size where they were not given with it, and the workers a mesh or
+// a mode where nobody gives them. UsageError where a given value contradicts a defining one that is stored.
 RunConfig resolveLayers(const NetworkRegistry& networks, const std::optional<std::string>& stored,
                         std::span<const GivenSettings> layers);
 // With one layer.
@@ -259,6 +273,16 @@ bool hasCenter(const RunConfig& config);
 
 // UsageError where there are more workers than grains, or a rule's settings do not fit.
 void requireWorkers(const RunConfig& config);
+
+// How its workers divide the network, for any network: a rule may still fit none of its layers.
+Strategy strategyOf(const RunConfig& config);
+// The groups of so many workers: as the configuration says; otherwise one of all where the network is divided, else one each.
+Mesh meshOf(const RunConfig& config, int workers);
+// Whether some layers may be split by model.
+bool splitsModel(const RunConfig& config);
+
+// UsageError where the division of the network does not fit the workers or their rule.
+void requireParallel(const RunConfig& config);
 
 // "90s", "10m", "2h", "1.5" (seconds) -> seconds.
 double parseDuration(std::string_view text, const std::string& flag);

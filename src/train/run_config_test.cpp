@@ -175,6 +175,16 @@ TEST(RunConfig, ValuesThatAreNoValuesAreRefusedWithTheirFlag) {
                                                        {"train-steps", "9223372036854775807"},
                                                        {"data-threads", "-2"},
                                                        {"checkpoint-every", "often"},
+                                                       {"parallel", "both"},
+                                                       {"parallel", ""},
+                                                       {"split", "conv1"},
+                                                       {"split", "conv1=both"},
+                                                       {"split", "=model"},
+                                                       {"split", "conv(=model"},
+                                                       {"mesh", "2x2"},
+                                                       {"mesh", "data=0"},
+                                                       {"mesh", "data=2,data=2"},
+                                                       {"mesh", "data=64,model=65"},
                                                        {"keep", "4294967296"},
                                                        {"image-size", "4294967324"},
                                                        {"batch-size", "99999999999999999999"}};
@@ -243,6 +253,8 @@ TEST(Layers, AWholeConfigurationMeansTheSameRunInANewJobDirectory) {
                                   {{"network", {"alexnet"}}, {"optimizer", {"adam"}}, {"max-time", {"90s"}}},
                                   {{"network", {"alexnet"}}, {"momentum", {"default"}}, {"param-rule", {}}},
                                   {{"network", {"resnet26"}}, {"shuffle", {"off"}}, {"data-threads", {"-1"}}},
+                                  {{"parallel", {"hybrid"}}, {"mesh", {"data=2,model=2"}}},
+                                  {{"split", {"conv[12]=model", "fc1=data"}}, {"workers", {"3"}}},
                                   {{"network", {"cifar-cnn"}},
                                    {"weight-decay-filter", {""}},
                                    {"batch-size", {"50"}},
@@ -260,6 +272,98 @@ TEST(Layers, OfAStoredRunCannotChangeWhatDefinesIt) {
                     resolveAll({{{"seed", {"3"}}}, {{"seed", {"4"}}}}, stored);
                   }),
                   "--seed 3, not 4");
+}
+
+TEST(Division, IsByDataUnlessSomebodyAsks) {
+  const RunConfig config = resolve({{"workers", {"3"}}});
+  EXPECT_EQ(strategyOf(config), Strategy::data());
+  EXPECT_EQ(meshOf(config, 3), (Mesh{.data = 3, .model = 1}));
+  EXPECT_FALSE(splitsModel(config));
+}
+
+TEST(Division, HasAWordForAllLayersAndRulesForSome) {
+  const RunConfig config =
+      resolve({{"parallel", {"hybrid"}}, {"split", {"conv1=model", "fc.*=data"}}, {"workers", {"2"}}});
+  Strategy strategy = Strategy::hybrid();
+  strategy.rules = {{"conv1", LayerSplit::Model}, {"fc.*", LayerSplit::Data}};
+  EXPECT_EQ(strategyOf(config), strategy);
+  EXPECT_EQ(meshOf(config, 2), (Mesh{.data = 1, .model = 2}));
+  EXPECT_TRUE(splitsModel(config));
+  EXPECT_TRUE(splitsModel(resolve({{"split", {"conv1=data", "conv2=model"}}})));
+  EXPECT_FALSE(splitsModel(resolve({{"split", {"conv1=data"}}})));
+}
+
+TEST(Division, OfALayerReplacesTheOneBelowAsAWhole) {
+  const GivenSettings file{
+      {"parallel", {"hybrid"}}, {"split", {"conv1=model"}}, {"mesh", {"data=2,model=2"}}, {"workers", {"4"}}};
+  RunConfig config = resolveAll({file, {{"parallel", {"model"}}}});
+  EXPECT_EQ(config.parallel, "model");
+  EXPECT_TRUE(config.splits.empty());
+  EXPECT_EQ(config.mesh, "");
+  config = resolveAll({file, {{"split", {"fc1=model"}}}});
+  EXPECT_EQ(config.parallel, "data");
+  EXPECT_EQ(config.splits, std::vector<std::string>{"fc1=model"});
+  config = resolveAll({file, {{"parallel", {"model"}}, {"mesh", {"data=1,model=4"}}}});
+  EXPECT_EQ(config.mesh, "data=1,model=4");
+  config = resolveAll({file, {{"mesh", {"model=4"}}}});
+  EXPECT_EQ(config.parallel, "hybrid") << "a mesh alone replaces the mesh alone";
+  EXPECT_EQ(config.splits, std::vector<std::string>{"conv1=model"});
+  EXPECT_EQ(meshOf(config, 4), (Mesh{.data = 1, .model = 4}));
+  EXPECT_EQ(resolveAll({file, {{"keep", {"2"}}}}), resolveAll({file, {{"keep", {"2"}}}, file}));
+}
+
+TEST(Division, MayChangeWhenARunGoesOn) {
+  const std::string stored = toYaml(resolve({{"parallel", {"model"}}, {"workers", {"4"}}}));
+  EXPECT_EQ(resolve({}, stored).parallel, "model");
+  EXPECT_EQ(resolve({{"workers", {"2"}}}, stored).parallel, "model");
+  EXPECT_EQ(resolve({{"parallel", {"hybrid"}}, {"mesh", {"data=2,model=2"}}}, stored).mesh, "data=2,model=2");
+}
+
+TEST(Division, AMeshSaysHowManyWorkersThereAre) {
+  const GivenSettings mesh{{"parallel", {"hybrid"}}, {"mesh", {"data=2,model=2"}}};
+  EXPECT_EQ(resolve(mesh).workers, 4);
+  EXPECT_EQ(resolve({{"mesh", {"data=3"}}, {"batch-per-worker", {"20"}}}).batchSize, 60);
+  EXPECT_EQ(resolveAll({mesh, {{"workers", {"4"}}}}).workers, 4);
+  EXPECT_EQ(errorOf<UsageError>([&] {
+              resolveAll({mesh, {{"workers", {"3"}}}});
+            }),
+            "--mesh data=2,model=2 is for 4 workers, not 3; give --workers 4, or a mesh of 3, such as --mesh "
+            "data=1,model=3");
+  EXPECT_MENTIONS(errorOf<UsageError>([&] { resolveAll({{{"workers", {"3"}}}, mesh}); }), "not 3");
+  const std::string stored = toYaml(resolve({{"workers", {"3"}}}));
+  EXPECT_MENTIONS(usageErrorOf(mesh, stored), "is for 4 workers, not 3; give --workers 4");
+  EXPECT_EQ(resolveAll({mesh, {{"workers", {"4"}}}}, stored).workers, 4);
+  EXPECT_EQ(resolve({}, toYaml(resolve(mesh))).workers, 4);
+}
+
+TEST(Division, ByModelNeedsWorkersThatComputeEveryStepTogether) {
+  const std::string sentence = "--parallel model needs --sync bsp without servers: ";
+  for (const GivenSettings& other : std::vector<GivenSettings>{{{"sync", {"local"}}},
+                                                               {{"sync", {"diloco"}}},
+                                                               {{"sync", {"async"}}},
+                                                               {{"sync", {"ssp"}}},
+                                                               {{"sync", {"backup"}}},
+                                                               {{"servers", {"1"}}}}) {
+    const GivenSettings model{{"parallel", {"model"}}, {"workers", {"2"}}};
+    EXPECT_MENTIONS(errorOf<UsageError>([&] { resolveAll({model, other}); }), sentence);
+    EXPECT_NO_THROW(resolveAll({{{"parallel", {"data"}}, {"workers", {"2"}}}, other}));
+  }
+  EXPECT_MENTIONS(usageErrorOf({{"split", {"fc1=data", "fc2=model"}}, {"servers", {"1"}}}),
+                  "--split 'fc2=model' needs --sync bsp without servers");
+}
+
+TEST(Division, WhatDoesNotFitIsRefused) {
+  EXPECT_EQ(usageErrorOf({{"mesh", {"model=2"}}}),
+            "--mesh model=2 needs layers that are split by model: give --parallel model or hybrid");
+  EXPECT_EQ(resolve({{"mesh", {"data=2,model=1"}}}).workers, 2);
+  EXPECT_MENTIONS(usageErrorOf({{"mesh", {"data=2"}}, {"elastic", {"true"}}}),
+                  "--mesh data=2 fixes the number of workers, which --elastic changes");
+  EXPECT_NO_THROW(resolve({{"parallel", {"model"}}, {"workers", {"3"}}, {"elastic", {"true"}}}));
+  EXPECT_MENTIONS(usageErrorOf({{"split", {"fc1=data", "fc2=data", "fc1=model"}}}), "two rules for 'fc1'");
+  EXPECT_MENTIONS(usageErrorOf({{"parallel", {"model"}}, {"workers", {"8"}}}), "8 workers need a grain each");
+  EXPECT_MENTIONS(usageErrorOf({{"split", {std::string(100'000, '(') + "=model"}}}), "256 are the most");
+  EXPECT_MENTIONS(usageErrorOf({{"split", {"a{22222222222222222222,}=model"}}}), "more than 9 digits");
+  EXPECT_NO_THROW(checkSetting("split", {"a{0,99}123456789=model"}, "--split"));
 }
 
 TEST(RunConfig, ARecipeWithoutSizesIsRefused) {

@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/grain_tree.h"
-#include "train/engine_model.h"
 #include "train/foreign_model.h"
 
 namespace cohort {
@@ -48,6 +47,10 @@ void takeClasses(const Dataset& dataset, RunConfig& config) {
   throw UsageError(
       fmt::format("{0} has {1} classes, but {2} are asked for; give --classes {1}, or leave it out",
                   config.dataset, dataset.classes(), config.classes));
+}
+
+Shape inputOf(const RunConfig& config) {
+  return {.channels = config.channels, .height = config.imageSize, .width = config.imageSize};
 }
 
 // 1, 2, 5, 10, 20, 50, … : the smallest from `least` on.
@@ -95,21 +98,26 @@ std::unique_ptr<Dataset> openForEvaluation(const RunContext& context, RunConfig&
   return dataset;
 }
 
-std::unique_ptr<Model> makeModel(const RunContext& context, const RunConfig& config, Lanes& lanes) {
+std::optional<Graph> graphOf(const RunContext& context, const RunConfig& config) {
   const Network network = context.networks.find(config.network);
-  const Shape input{.channels = config.channels, .height = config.imageSize, .width = config.imageSize};
-  const std::int64_t grainSize = config.batchSize / config.grains;
-  if (network.foreign) {
-    return std::make_unique<ForeignLanes>(*network.foreign, input, static_cast<int>(config.classes),
-                                          grainSize, lanes, config.seed);
-  }
-  Graph graph = network.build(input, static_cast<int>(config.classes));
+  if (network.foreign) return std::nullopt;
+  Graph graph = network.build(inputOf(config), static_cast<int>(config.classes));
   if (!config.randomness) {
     for (Node& node : graph.nodes) {
       if (auto* dropout = std::get_if<Dropout>(&node.op)) dropout->rate = 0;
     }
   }
-  return std::make_unique<EngineModel>(graph, grainSize, lanes, config.seed);
+  return graph;
+}
+
+std::unique_ptr<Model> makeModel(const RunContext& context, const RunConfig& config, Lanes& lanes,
+                                 std::optional<GroupPart> part) {
+  const std::int64_t grainSize = config.batchSize / config.grains;
+  if (const std::optional<Graph> graph = graphOf(context, config)) {
+    return std::make_unique<EngineModel>(*graph, grainSize, lanes, config.seed, std::move(part));
+  }
+  return std::make_unique<ForeignLanes>(*context.networks.find(config.network).foreign, inputOf(config),
+                                        static_cast<int>(config.classes), grainSize, lanes, config.seed);
 }
 
 ShardOptions shardOptions(const RunConfig& config, std::int64_t samples) {

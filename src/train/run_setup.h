@@ -8,6 +8,7 @@
 #include "data/dataset.h"
 #include "optim/shard.h"
 #include "train/checkpoint.h"
+#include "train/engine_model.h"
 #include "train/model.h"
 #include "train/run.h"
 
@@ -25,7 +26,10 @@ std::unique_ptr<Dataset> openForEvaluation(const RunContext& context, RunConfig&
 // "test", "validation" or "train"; `flag` is what the text belongs to.
 Split parseSplit(const std::string& text, const std::string& flag);
 
-std::unique_ptr<Model> makeModel(const RunContext& context, const RunConfig& config, Lanes& lanes);
+// The network, where it is one of operators; nothing of somebody's own code.
+std::optional<Graph> graphOf(const RunContext& context, const RunConfig& config);
+std::unique_ptr<Model> makeModel(const RunContext& context, const RunConfig& config, Lanes& lanes,
+                                 std::optional<GroupPart> part = {});
 ShardOptions shardOptions(const RunConfig& config, std::int64_t samples);
 
 // Threads that this worker may have as lanes: as configured, or one for each of its cores.

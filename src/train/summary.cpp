@@ -17,6 +17,7 @@ void visitFields(Worker& w, Visit&& visit) {
   visit("wait_s", w.waitSeconds);
   visit("communication_s", w.communicationSeconds);
   visit("data_s", w.dataSeconds);
+  visit("sent_bytes_per_step", w.sentBytesPerStep);
   visit("peak_memory_bytes", w.peakMemoryBytes);
 }
 
@@ -97,8 +98,14 @@ std::string toJson(const RunSummary& s) {
       {"wait_s", s.waitSeconds},
       {"checkpoint_s", s.checkpointSeconds},
       {"evaluation_s", s.evaluationSeconds},
+      {"sent_bytes_per_step", s.sentBytesPerStep},
       {"peak_memory_bytes", s.peakMemoryBytes},
       {"threads", s.threads},
+      {"time_share_conv", nullptr},
+      {"time_share_dense", nullptr},
+      {"time_share_pool", nullptr},
+      {"time_share_collective", nullptr},
+      {"weight_share_dense", nullptr},
       {"weights_hash", s.weightsHash},
       {"checkpoint", s.checkpoint},
       {"interrupted", s.interrupted},
@@ -107,6 +114,13 @@ std::string toJson(const RunSummary& s) {
     json["accuracy"] = s.evaluation->accuracy();
     json["top5"] = s.evaluation->top5Accuracy();
     json["test_loss"] = s.evaluation->meanLoss();
+  }
+  if (s.layerShares) {
+    json["time_share_conv"] = s.layerShares->conv;
+    json["time_share_dense"] = s.layerShares->dense;
+    json["time_share_pool"] = s.layerShares->pool;
+    json["time_share_collective"] = s.layerShares->collective;
+    json["weight_share_dense"] = s.denseWeightShare;
   }
   json["workers"] = nlohmann::ordered_json::array();
   for (const WorkerSummary& worker : s.workers) json["workers"].push_back(jsonOf(worker));

@@ -23,6 +23,7 @@ struct WorkerSummary {
   double waitSeconds = 0;           // for others, at the end of steps
   double communicationSeconds = 0;  // processor time of its communication thread
   double dataSeconds = 0;           // waiting for samples
+  double sentBytesPerStep = 0;      // to other workers, in steps: not for evaluations and checkpoints
   std::int64_t peakMemoryBytes = 0;
 };
 
@@ -53,7 +54,17 @@ struct RunSummary {
   double waitSeconds = 0;        // for other workers
   double checkpointSeconds = 0;  // that training stood still
   double evaluationSeconds = 0;
+  double sentBytesPerStep = 0;  // a worker's, on average
   std::int64_t peakMemoryBytes = 0;
+  // Of the first worker's time in layers, by their kind; collectives with the time that they wait.
+  struct LayerShares {
+    double conv = 0;
+    double dense = 0;
+    double pool = 0;
+    double collective = 0;
+  };
+  std::optional<LayerShares> layerShares;  // nothing where layers are not known
+  double denseWeightShare = 0;             // of the network's weights
   int threads = 0;
   std::string weightsHash;
   std::string checkpoint;  // the last one's path

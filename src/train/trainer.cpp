@@ -26,7 +26,7 @@ Trainer::Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& 
   }
 }
 
-StepResult Trainer::step(Step step, Prefetcher& batches, Wishes wishes) {
+StepResult Trainer::step(Step step, const NextBatch& batches, Wishes wishes) {
   rule_.beginStep(step, wishes);
   lanes_.run([this, step, &batches](int lane) { runLane(lane, step, batches); });
   Clock::time_point lap = Clock::now();
@@ -37,7 +37,7 @@ StepResult Trainer::step(Step step, Prefetcher& batches, Wishes wishes) {
   return result;
 }
 
-void Trainer::runLane(int index, Step step, Prefetcher& batches) {
+void Trainer::runLane(int index, Step step, const NextBatch& batches) {
   Lane& lane = lane_[static_cast<std::size_t>(index)];
   Clock::time_point lap = Clock::now();
   lane.model->refreshWeights({index, lanes_.count()});
@@ -46,10 +46,9 @@ void Trainer::runLane(int index, Step step, Prefetcher& batches) {
   const GrainRange mine = rule_.grainsOf(index);
   for (GrainIndex grain = mine.first; grain < mine.last; ++grain) {
     activity_.beginReading();
-    const Batch batch = batches.next(index);
+    const Batch batch = batches(index, step, grain);
     activity_.endReading();
     addLap(lap, lane.seconds.data);
-    COHORT_CHECK(batch.position / batch.globalSize == step, "the samples are another step's");
     rule_.reportLoss(grain, lane.model->forward(batch));
     addLap(lap, lane.seconds.forward);
     lane.model->backward(rule_.sinkFor(grain));

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
-#include "data/prefetch.h"
+#include "base/batch.h"
 #include "sync/sync_rule.h"
 #include "train/activity.h"
 #include "train/lanes.h"
@@ -24,8 +25,10 @@ class Trainer {
   // One model per lane; everything outlives the trainer.
   Trainer(Lanes& lanes, const std::vector<Trainable*>& models, SyncRule& rule, Activity& activity);
 
-  // Computes the step on its samples, which come next; afterwards the weights are the next step's.
-  StepResult step(Step step, Prefetcher& batches, Wishes wishes = 0);
+  // A lane's next samples, which are these; valid until its next call.
+  using NextBatch = std::function<Batch(int lane, Step step, GrainIndex grain)>;
+  // Computes the step; afterwards the weights are the next step's.
+  StepResult step(Step step, const NextBatch& batches, Wishes wishes = 0);
   PhaseSeconds seconds() const;
 
  private:
@@ -35,7 +38,7 @@ class Trainer {
     PhaseSeconds seconds;
   };
 
-  void runLane(int index, Step step, Prefetcher& batches);
+  void runLane(int index, Step step, const NextBatch& batches);
 
   Lanes& lanes_;
   SyncRule& rule_;

@@ -7,6 +7,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "train/run_config.h"
 
@@ -39,8 +40,7 @@ class DocumentStarts : public YAML::EventHandler {
 };
 
 std::string placeIn(const std::string& source, const YAML::Mark& mark) {
-  if (mark.is_null()) return source + ": ";
-  return fmt::format("{}:{}:{}: ", source, mark.line + 1, mark.column + 1);
+  return yamlPlace(source, mark.line, mark.column);
 }
 
 }  // namespace
@@ -66,6 +66,27 @@ void requireYamlDocument(std::string_view text, const std::string& source, const
   } catch (const YAML::Exception& error) {
     throw UsageError(fmt::format("{}this is not YAML: {}", placeIn(source, error.mark), error.msg));
   }
+}
+
+std::string readYamlFile(const std::filesystem::path& path, const std::string& what) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) {
+    throw UsageError(fmt::format("there is no {} file {}", what, path.string()));
+  }
+  if (std::filesystem::is_directory(status)) {
+    throw UsageError(fmt::format("{} is a folder, not a {} file", path.string(), what));
+  }
+  try {
+    return readWholeFile(path, kLargestYaml + 1);  // a file may say any size, or be a pipe
+  } catch (const IoError& failure) {
+    throw UsageError(fmt::format("the {} file cannot be read: {}", what, failure.what()));
+  }
+}
+
+std::string yamlPlace(const std::string& source, int line, int column) {
+  if (line < 0) return source + ": ";
+  return fmt::format("{}:{}:{}: ", source, line + 1, column + 1);
 }
 
 }  // namespace cohort
