@@ -125,7 +125,10 @@ class Configuration(TrainingTest):
 
     def test_what_older_programs_could_and_this_cannot_has_a_sentence(self):
         for pattern, arguments in ((r"--num-gpus 1 is not possible", ["--num-gpus", "1"]),
-                                   (r"--mode 2dev-model is not possible yet", ["--mode", "2dev-model"]),
+                                   (r"--mode 3dev-model is not known; it is 1dev, 2dev-data, 2dev-model, ", ["--mode", "3dev-model"]),
+                                   (r"--mode 2dev-model is for 2 workers, not 3; ", ["--mode", "2dev-model", "--workers", "3"]),
+                                   (r"--mode 2dev-model is for 2 workers, not 4; ", ["--mode", "2dev-model", "-o", "workers=4"]),
+                                   (r"give one of --parallel, --mode and --strategy", ["--mode", "2dev-model", "--parallel", "model"]),
                                    (r"--ps-hosts a:1 is --join here, for a worker", ["--ps_hosts", "a:1"]),
                                    (r"--sync-rule EASGD is not possible yet", ["--sync_rule", "EASGD"]),
                                    (r"--eval is a command of its own: cohort eval", ["--eval"]),

@@ -363,9 +363,12 @@ class Kills(Workers):
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 words = path.read_bytes().split(b"\0")
+                parent = int((path.parent / "stat").read_text().rpartition(")")[2].split()[1])
             except OSError:
                 continue
-            if words[0] == str(PROGRAM).encode() and str(self.job).encode() in words and int(path.parent.name) != supervisor.pid:
+            is_ours = words[0] == str(PROGRAM).encode() and str(self.job).encode() in words
+            # The supervisor, and its child that is about to become mpirun, are none.
+            if is_ours and supervisor.pid not in (int(path.parent.name), parent):
                 found.add(int(path.parent.name))
         return found
 

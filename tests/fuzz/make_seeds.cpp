@@ -222,6 +222,7 @@ void addJob(const Seeds& seeds) {
 // Settings, nested and in lists; a map that holds itself; and lists that double in every line.
 void addConfigurations(const Seeds& seeds) {
   const std::string texts[] = {
+      "parallel: hybrid\nsplit: ['conv1=model', fc.*=data]\nmesh: data=2,model=2\nmode: 2dev-model\n",
       "network: mnist-cnn\nbatch-size: 128\nlr: 0.1\ntransforms:\n  - resize: 256\n  - flip\n",
       "optimizer:\n  name: momentum\n  lr: 1e-2\n  schedule: \"step:10:0.1\"\ncheckpoint: {every: 5, keep: "
       "2}\n",
@@ -234,6 +235,15 @@ void addConfigurations(const Seeds& seeds) {
     seeds.add("config", std::to_string(number), text);
     seeds.add("job", "config-" + std::to_string(number++), "\0"s + text);
   }
+}
+
+void addStrategies(const Seeds& seeds) {
+  seeds.add("strategy", "layers", "conv1: data\nfc6: model\n");
+  seeds.add("strategy", "expressions",
+            "'conv(1|2)': data\n\"fc[6-8]\": model\n.*/branch_\\d{1,2}: model\n\"a=b\": data\n");
+  seeds.add("strategy", "twice", "{fc1: data, \"fc1\": model, fc2: ~, [a]: data}\n");
+  seeds.add("strategy", "aliases", "&a fc1: &b model\nfc2: *b\n? *a\n: *b\n");
+  seeds.add("strategy", "repetition", "'(((a{9}){9}|b*)+?c){9,}': model\n");
 }
 
 void addStudies(const Seeds& seeds) {
@@ -385,6 +395,7 @@ void makeSeeds(const fs::path& folder) {
   addJob(seeds);
   addMessages(seeds);
   addConfigurations(seeds);
+  addStrategies(seeds);
   addStudies(seeds);
   addArchives(seeds);
   addCredentials(seeds);
