@@ -145,7 +145,7 @@ class Checkpoints(Divided):
         self.train(*self.ADAM, "--threads", "2", "--train-steps", "12", job=self.folder / "calm")
         for steps, run in ((2, [*HYBRID, "--workers", "4"]), (4, ["--parallel", "data", "--workers", "2"]),
                            (6, ["--parallel", "model", "--workers", "3"]), (8, [*HYBRID, "--mesh", "data=2,model=2", "--workers", "4"]),
-                           (10, ["--split", "fc1=model", "--workers", "2"]), (12, ["--parallel", "data", "--workers", "1"])):
+                           (10, ["--parallel", "data", "--split", "fc1=model", "--workers", "2"]), (12, ["--parallel", "data", "--workers", "1"])):
             with self.subTest(run):
                 self.train(*self.ADAM, "--train-steps", steps, *run)
                 self.assertEqual(self.summary()["start_step"], steps - 2)
@@ -239,7 +239,7 @@ class Refusals(Divided):
 
     def test_layers(self):
         self.refuse("no layer .* is called 'fc3'; there are conv1, conv2, fc1, fc2", "--split", "fc3=model", "--workers", "2")
-        self.refuse("layer fc2 has 10 outputs, too few to divide over 12 workers; --split 'fc2=data' keeps it whole",
+        self.refuse("layer fc2 has 10 outputs, too few to divide over 12 workers; keep it whole \\(--parallel with --split 'fc2=data'\\)",
                     "--batch-size", "48", "--grains", "12", "--parallel", "model", "--workers", "12")
 
     def test_numbers_of_workers(self):

@@ -41,14 +41,19 @@ class MpiTransport : public Transport {
   int size() const override { return size_; }
 
   MessageId add(const Message& message) override {
-    COHORT_CHECK(message.memory.size() <= INT_MAX, "a message has less than 2 GiB");
-    const int count = static_cast<int>(message.memory.size());
+    // MPI counts in ints; large messages are floats, both ends see the same size, and 8 GiB are room enough.
+    const std::size_t bytes = message.memory.size();
+    const bool areFloats = bytes > INT_MAX && bytes % sizeof(float) == 0;
+    const std::size_t items = areFloats ? bytes / sizeof(float) : bytes;
+    COHORT_CHECK(items <= INT_MAX, "a message has less than 8 GiB");
+    const int count = static_cast<int>(items);
+    const MPI_Datatype type = areFloats ? MPI_FLOAT : MPI_BYTE;
     MPI_Request request = MPI_REQUEST_NULL;
     require(message.direction == Message::Direction::Send
-                ? MPI_Send_init(message.memory.data(), count, MPI_BYTE, message.peer, message.tag,
-                                MPI_COMM_WORLD, &request)
-                : MPI_Recv_init(message.memory.data(), count, MPI_BYTE, message.peer, message.tag,
-                                MPI_COMM_WORLD, &request),
+                ? MPI_Send_init(message.memory.data(), count, type, message.peer, message.tag, MPI_COMM_WORLD,
+                                &request)
+                : MPI_Recv_init(message.memory.data(), count, type, message.peer, message.tag, MPI_COMM_WORLD,
+                                &request),
             "preparing a message");
     MessageId id = static_cast<MessageId>(requests_.size());
     if (free_.empty()) {

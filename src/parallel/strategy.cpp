@@ -146,11 +146,10 @@ void requireDivisible(const Graph& graph, const Strategy& strategy, int workers)
   for (const Node& node : graph.nodes) {
     if (splits[static_cast<std::size_t>(node.id)] != LayerSplit::Model) continue;
     if (outputsOf(node) >= workers) continue;
-    throw UsageError(
-        fmt::format("layer {} has {} outputs, too few to divide over {} workers; --split '{}=data' keeps it "
-                    "whole, or use "
-                    "fewer workers (--mesh)",
-                    node.name, outputsOf(node), workers, node.name));
+    throw UsageError(fmt::format(
+        "layer {} has {} outputs, too few to divide over {} workers; keep it whole (--parallel with "
+        "--split '{}=data'), or use fewer workers (--mesh)",
+        node.name, outputsOf(node), workers, node.name));
   }
 }
 

@@ -203,13 +203,11 @@ TEST(RequireDivisible, TakesALayerWithAnOutputForEachWorker) {
 
 TEST(RequireDivisible, NamesTheLayerThatIsTooNarrowAndWhatKeepsItWhole) {
   EXPECT_EQ(errorOf<UsageError>([] { requireDivisible(fourLayers(), Strategy::model(), 5); }),
-            "layer conv10 has 4 outputs, too few to divide over 5 workers; --split 'conv10=data' keeps it "
-            "whole, or use "
-            "fewer workers (--mesh)");
+            "layer conv10 has 4 outputs, too few to divide over 5 workers; keep it whole (--parallel with "
+            "--split 'conv10=data'), or use fewer workers (--mesh)");
   EXPECT_EQ(errorOf<UsageError>([] { requireDivisible(fourLayers(), Strategy::hybrid(), 11); }),
-            "layer fc7 has 10 outputs, too few to divide over 11 workers; --split 'fc7=data' keeps it whole, "
-            "or use fewer "
-            "workers (--mesh)");
+            "layer fc7 has 10 outputs, too few to divide over 11 workers; keep it whole (--parallel with "
+            "--split 'fc7=data'), or use fewer workers (--mesh)");
   Strategy advised = Strategy::model();
   advised.rules = {{"conv10", kData}};
   EXPECT_NO_THROW(requireDivisible(fourLayers(), advised, 5)) << "its advice helps";

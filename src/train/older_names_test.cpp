@@ -225,6 +225,11 @@ TEST(OlderNames, AModeFixesTheNumberOfWorkers) {
     EXPECT_EQ(errorOf<UsageError>([&] { resolveLayers(builtinNetworks(), std::nullopt, layers); }), sentence);
   }
   EXPECT_EQ(withMode("2dev-model", {{{"workers", {"2"}}}}).workers, 2);
+  const GivenSettings rule{{"split", {"conv1=data"}}};
+  const RunConfig refined = resolveLayers(builtinNetworks(), std::nullopt, std::vector{mode, rule});
+  EXPECT_EQ(refined.workers, 2);
+  EXPECT_EQ(refined.parallel, "model") << "a rule for a layer refines it";
+  EXPECT_EQ(refined.splits, std::vector<std::string>{"conv1=data"});
   EXPECT_EQ(
       errorOf<UsageError>([] { resolve("seed: 1\nmode: 1dev\nworkers: 2"); }),
       "old.yaml:2:1: mode 1dev is for 1 worker, not 2; leave --workers out, or give --parallel data with any "

@@ -272,7 +272,7 @@ void translateOlderNames(std::span<const OlderSetting> older, GivenSettings& giv
 }
 
 bool applyMode(std::span<const GivenSettings> layers, RunConfig& config) {
-  const std::vector<std::string>* given = lastGiven(layers, "mode", {"parallel", "split"});
+  const std::vector<std::string>* given = lastGiven(layers, "mode", {"parallel"});
   if (given == nullptr) return false;
   const DeviceMode& mode = *findMode(given->front());
   const std::string& shown = given->back();

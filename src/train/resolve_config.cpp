@@ -84,8 +84,8 @@ void applyLayer(RunConfig& config, Cut& cut, const GivenSettings& layer) {
   // Another optimizer does not inherit a momentum that was meant for the one below.
   const auto optimizer = layer.find("optimizer");
   if (optimizer != layer.end() && optimizer->second.back() != config.optimizer) config.momentum.reset();
-  // How the network is divided is said as a whole.
-  if (layer.contains("parallel") || layer.contains("split") || layer.contains("mode")) {
+  // Another division forgets all that was said of the one below; rules for single layers alone refine it.
+  if (layer.contains("parallel") || layer.contains("mode")) {
     config.parallel = RunConfig{}.parallel;
     config.splits.clear();
     config.mesh.clear();
@@ -222,7 +222,9 @@ void requireLayers(const Network& network, const RunConfig& config) {
   }
   if (config.imageSize == 0 || config.channels == 0) return;
   const Shape input{.channels = config.channels, .height = config.imageSize, .width = config.imageSize};
-  const std::int64_t classes = config.classes != 0 ? config.classes : network.recipe.classes;
+  // Images that are not opened yet may have more classes than the recipe's.
+  const std::int64_t classes =
+      config.classes != 0 ? config.classes : std::max<std::int64_t>(network.recipe.classes, config.workers);
   requireDivisible(network.build(input, static_cast<int>(classes)), strategyOf(config),
                    meshOf(config, static_cast<int>(config.workers)).model);
 }

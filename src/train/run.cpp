@@ -244,7 +244,7 @@ RunSummary Run::train(const StopFlag& stop) {
   RunObserver::Started started =
       startOf(config_, data_, state_, lanes_.count(), threadsOf(config_, place_), target_);
   started.workers = workers_.size();
-  if (config_.wire == "fp16" && workers_.size() > 1) {
+  if (config_.wire == "fp16" && workers_.size() > 1 && !divided_) {
     started.notes.emplace_back(
         "with --wire fp16 the weights depend on the number of workers; --wire fp32 gives the same for all");
   }

@@ -293,7 +293,7 @@ TEST(Division, HasAWordForAllLayersAndRulesForSome) {
   EXPECT_FALSE(splitsModel(resolve({{"split", {"conv1=data"}}})));
 }
 
-TEST(Division, OfALayerReplacesTheOneBelowAsAWhole) {
+TEST(Division, OfALayerReplacesTheOneBelow) {
   const GivenSettings file{
       {"parallel", {"hybrid"}}, {"split", {"conv1=model"}}, {"mesh", {"data=2,model=2"}}, {"workers", {"4"}}};
   RunConfig config = resolveAll({file, {{"parallel", {"model"}}}});
@@ -301,8 +301,9 @@ TEST(Division, OfALayerReplacesTheOneBelowAsAWhole) {
   EXPECT_TRUE(config.splits.empty());
   EXPECT_EQ(config.mesh, "");
   config = resolveAll({file, {{"split", {"fc1=model"}}}});
-  EXPECT_EQ(config.parallel, "data");
+  EXPECT_EQ(config.parallel, "hybrid") << "rules for some layers alone refine what is below";
   EXPECT_EQ(config.splits, std::vector<std::string>{"fc1=model"});
+  EXPECT_EQ(config.mesh, "data=2,model=2");
   config = resolveAll({file, {{"parallel", {"model"}}, {"mesh", {"data=1,model=4"}}}});
   EXPECT_EQ(config.mesh, "data=1,model=4");
   config = resolveAll({file, {{"mesh", {"model=4"}}}});
@@ -316,6 +317,7 @@ TEST(Division, MayChangeWhenARunGoesOn) {
   const std::string stored = toYaml(resolve({{"parallel", {"model"}}, {"workers", {"4"}}}));
   EXPECT_EQ(resolve({}, stored).parallel, "model");
   EXPECT_EQ(resolve({{"workers", {"2"}}}, stored).parallel, "model");
+  EXPECT_EQ(resolve({{"split", {"fc1=data"}}}, stored).parallel, "model");
   EXPECT_EQ(resolve({{"parallel", {"hybrid"}}, {"mesh", {"data=2,model=2"}}}, stored).mesh, "data=2,model=2");
 }
 

@@ -17,7 +17,7 @@ namespace cohort {
 struct WorkerSummary {
   std::string host;
   int lanes = 0;
-  double imagesPerSecond = 0;  // its own images, in the time that it did not wait for others
+  double imagesPerSecond = 0;  // its own images, in the time that it did not wait at the end of steps
   double uncertainty = 0;
   double jitter = 0;
   double waitSeconds = 0;           // for others, at the end of steps
