@@ -8,7 +8,7 @@
 // the same to the bit. What is left is as in golden_test.cpp: a ReLU (or two candidates of a maximum) within rounding of its
 // kink sends one element another way, and the updates carry that on. AVX2 and AVX-512 (small networks: SSE4.1 too) showed at most
 //   networks of kCalm   losses 1.2e-6, gradients 3.1e-6, updates 4.0e-5: no such place was met
-//   networks of kKinked losses 5.8e-5, gradients 3.9e-2, updates 3.6e-2 (of weights near 1, two small steps have few bits themselves)
+//   networks of kKinked losses 8.0e-5, gradients 7.2e-2, updates 3.6e-2 (of weights near 1, two small steps have few bits themselves)
 // and each tolerance leaves room for a few such places. Faults that were tried (dropout masks of other channels, padding that counts, parts
 // that are not added, a round that is missing) were worth 2e-1 and more.
 //
@@ -45,7 +45,7 @@ struct Tolerance {
 constexpr double kFirstLoss = 2e-6;
 constexpr double kStatistic = 1e-4;  // what a step adds to batch norm's running statistics
 constexpr Tolerance kCalm{1e-4, 2e-2, 1e-2};
-constexpr Tolerance kKinked{3e-4, 1e-1, 1e-1};
+constexpr Tolerance kKinked{3e-4, 1.5e-1, 1e-1};
 
 // How workers divide a network.
 struct Way {
