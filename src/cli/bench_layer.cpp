@@ -198,24 +198,20 @@ void tell(const LayerArguments& arguments, const std::vector<Result>& results) {
 // ---- as one of the workers that mpirun has started
 
 LayerTimes runAsWorker(const LayerBench& bench, const MpiSession& session) {
-  Communicator all(mpiTransport(session));
+  // While one computes alone, the others wait as long as that takes.
+  const bool isAlone = bench.workers == 1;
+  Communicator all(mpiTransport(session), isAlone ? Communicator::kForEver : Communicator::kDefaultPatience);
   const Channel channel(all, kChannel);
   const std::vector<WorkerCores> cores = gatherCores(channel);
   std::vector<int> own = coresOfWorker(cores, session.rank());
   // Where it has more, the system places the lanes.
   if (static_cast<int>(own.size()) != bench.lanes) own.clear();
   LayerTimes times;
-  try {
-    if (bench.workers > 1) {
-      times = runLayer(bench, all, own);
-    } else if (session.rank() == 0) {
-      Communicator alone;
-      times = runLayer(bench, alone, own);
-    }
-    channel.barrier("the end of a layer's steps");
-  } catch (...) {
-    all.halt();  // others may still send to what goes now
-    throw;
+  if (!isAlone) {
+    times = runLayer(bench, all, own);
+  } else if (session.rank() == 0) {
+    Communicator alone;
+    times = runLayer(bench, alone, own);
   }
   return times;
 }
@@ -230,6 +226,7 @@ int benchUnderMpi(const LayerArguments& arguments) {
     }
     useInstructionSet(bestInstructionSet());
     std::vector<Result> results;
+  channel.barrier("the end of a layer's steps");
     for (const NamedBench& each : benchesOf(arguments, session.size())) {
       results.push_back({each, runAsWorker(each.bench, session)});
     }

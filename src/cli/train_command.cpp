@@ -98,8 +98,6 @@ int trainAsWorker(const RunContext& context, const TrainArguments& arguments, co
   return summary.interrupted ? kResume : kSuccess;
 }
 
-constexpr double kForEver = 1e9;  // seconds
-
 // While it lives, the supervisor is told of this worker.
 class Watch {
  public:
@@ -154,8 +152,9 @@ int trainUnderMpi(const RunContext& context, const TrainArguments& arguments) {
         requestOf(context, arguments, {{"workers", {std::to_string(session.size())}}}).config;
     requireNoCenter(config);
     // The supervisor knows better who stands still.
-    Communicator workers(mpiTransport(session),
-                         link ? kForEver : std::max(Communicator::kDefaultPatience, config.stallTimeout));
+    Communicator workers(
+        mpiTransport(session),
+        link ? Communicator::kForEver : std::max(Communicator::kDefaultPatience, config.stallTimeout));
     const Watch watch(link, workers, activity);
     Screen& screen = link ? static_cast<Screen&>(link) : console;
     const std::vector<WorkerCores> cores = gatherCores(Channel(workers, kControl));

@@ -257,7 +257,12 @@ LayerTimes runLayer(const LayerBench& bench, Communicator& workers, const std::v
   COHORT_CHECK(workers.size() == bench.workers, "there are as many workers as the layer is for");
   requireLayer(bench);
   LayerRun run(bench, workers, cores);
-  return meanOver(Channel(workers, kChannel), medianOf(run.run()));
+  try {
+    return meanOver(Channel(workers, kChannel), medianOf(run.run()));
+  } catch (...) {
+    workers.halt();  // others may still send to what goes now
+    throw;
+  }
 }
 
 std::string toJson(const LayerTimes& times) {
