@@ -175,6 +175,20 @@ void printHeader(const std::vector<Result>& results) {
     fmt::print("conv: {}x{}/{} with {} outputs, global average pool, softmax loss\n", bench.kernel,
                bench.kernel, bench.stride, bench.outputs);
   }
+// What "comm" is, where it is of something.
+void printCommunication(const std::vector<Result>& results) {
+  const auto has = [&](Mode mode) {
+    return std::ranges::any_of(results, [&](const Result& r) { return r.of.bench.mode == mode; });
+  };
+  if (!has(Mode::Data) && !has(Mode::Model)) return;
+  fmt::print("\ncomm: lanes' time for packing, waiting, unpacking and adding what workers exchange\n");
+  if (has(Mode::Model)) {
+    fmt::print(
+        "_model: outputs and their gradients are exchanged. The layer's inputs are images, which every\n"
+        "worker reads by itself: to gather them, and to sum their gradient, is in none of these times\n");
+  }
+}
+
 }
 
 void printTable(const std::vector<Result>& results) {
@@ -186,6 +200,7 @@ void printTable(const std::vector<Result>& results) {
     fmt::print("{:10}  {:>7}  {:>10.2f}  {:>11.2f}  {:>9.2f}  {:>7.2f}  {:>7.2f}  {:>8.2f}  {:>7.2f}\n",
                result.of.name, result.of.bench.workers, 1e3 * t.forward, 1e3 * t.backward, 1e3 * t.update,
                1e3 * t.communication, 1e3 * t.step, static_cast<double>(result.of.bench.batch) / t.step,
+  printCommunication(results);
                t.sentBytes / 1e6);
   }
 }
@@ -316,8 +331,11 @@ void addLayerBench(CLI::App& bench, int& exitCode) {
       "_none: one worker computes all. _data: each worker has all weights and a part of the batch.\n"
       "_model: each worker has a part of the outputs and the whole batch. Forward, backward (the\n"
       "gradient of the weights) and update are without communication, which is the time that lanes\n"
-      "wait for other workers; with _data most of the update happens meanwhile. Starts its workers\n"
-      "itself; under mpirun those that are there compute.");
+      "take to pack, wait for, unpack and add what workers exchange: with _data gradients and weights\n"
+      "(most of the update happens meanwhile), with _model outputs and their gradients. The inputs\n"
+      "are images, which every worker reads by itself: inside a network, a layer that is divided by\n"
+      "model also gathers its inputs and sums their gradient, and that is not measured here.\n"
+      "Starts its workers itself; under mpirun those that are there compute.");
   command->callback([arguments, &exitCode] { exitCode = benchLayer(*arguments); });
 }
 
