@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -175,6 +173,8 @@ void printHeader(const std::vector<Result>& results) {
     fmt::print("conv: {}x{}/{} with {} outputs, global average pool, softmax loss\n", bench.kernel,
                bench.kernel, bench.stride, bench.outputs);
   }
+}
+
 // What "comm" is, where it is of something.
 void printCommunication(const std::vector<Result>& results) {
   const auto has = [&](Mode mode) {
@@ -189,8 +189,6 @@ void printCommunication(const std::vector<Result>& results) {
   }
 }
 
-}
-
 void printTable(const std::vector<Result>& results) {
   printHeader(results);
   fmt::print("\n{:10}  {:>7}  {:>10}  {:>11}  {:>9}  {:>7}  {:>7}  {:>8}  {:>7}\n", "", "workers",
@@ -200,9 +198,9 @@ void printTable(const std::vector<Result>& results) {
     fmt::print("{:10}  {:>7}  {:>10.2f}  {:>11.2f}  {:>9.2f}  {:>7.2f}  {:>7.2f}  {:>8.2f}  {:>7.2f}\n",
                result.of.name, result.of.bench.workers, 1e3 * t.forward, 1e3 * t.backward, 1e3 * t.update,
                1e3 * t.communication, 1e3 * t.step, static_cast<double>(result.of.bench.batch) / t.step,
-  printCommunication(results);
                t.sentBytes / 1e6);
   }
+  printCommunication(results);
 }
 
 void tell(const LayerArguments& arguments, const std::vector<Result>& results) {
@@ -228,6 +226,7 @@ LayerTimes runAsWorker(const LayerBench& bench, const MpiSession& session) {
     Communicator alone;
     times = runLayer(bench, alone, own);
   }
+  channel.barrier("the end of a layer's steps");
   return times;
 }
 
@@ -241,7 +240,6 @@ int benchUnderMpi(const LayerArguments& arguments) {
     }
     useInstructionSet(bestInstructionSet());
     std::vector<Result> results;
-  channel.barrier("the end of a layer's steps");
     for (const NamedBench& each : benchesOf(arguments, session.size())) {
       results.push_back({each, runAsWorker(each.bench, session)});
     }
@@ -249,9 +247,7 @@ int benchUnderMpi(const LayerArguments& arguments) {
     return kSuccess;
   } catch (const std::exception& error) {
     const int code = exitCodeOf(error);
-    // What all workers notice at once, the first one says.
-    if (session.rank() > 0 && code == kUsageError)
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    letFirstSpeak(session.rank(), code);
     std::fprintf(stderr, "cohort: worker %d: %s\n", session.rank(), error.what());
     MpiSession::abort(code);
   }

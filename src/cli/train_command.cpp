@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <optional>
-#include <thread>
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -134,9 +133,7 @@ int trainUnderMpi(const RunContext& context, const TrainArguments& arguments) {
   const MpiSession session;
   setCrashWorker(session.rank());
   const auto fail = [&](const std::string& sentence, int code) {
-    // What all workers notice at once, the first one says.
-    if (session.rank() > 0 && code == kUsageError)
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    letFirstSpeak(session.rank(), code);
     if (link) {
       link.failed(session.rank(), sentence, code);
     } else {
