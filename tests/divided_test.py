@@ -217,6 +217,13 @@ class Division(Divided):
         self.mpirun((2, *SMALL, "--train-steps", "2", "--mode", "2dev-model"))
         self.assertEqual(self.told()["weights_hash"], hashes["2dev-model"])
 
+    def test_is_described(self):
+        text = self.run_program("describe", "--network", "mnist-cnn", "--batch-size", "48", "--grains", "8", *HYBRID,
+                                "--workers", "2").stdout
+        self.assertEqual(re.findall(r"^from-(\S+) +(\w+ to \w+) ", text, re.M),
+                         [("conv2", "samples to copies"), ("fc1", "channels to copies"), ("fc2", "channels to samples")])
+        self.assertRegex(text, r"a lane's memory: .* for rounds of 2 grains of 6 \(batch 48\)")
+
     def test_a_file_says_it_layer_by_layer(self):
         by_rules = self.outcome(*SHORT, "--split", "conv2=data", "--split", "conv.*=model", "--split", "fc1=model",
                                 "--workers", "2")
