@@ -67,6 +67,8 @@ class Layer(ProgramTest):
         self.assertIn("images of 3x12x10 in batches of 8, 1 lane a worker, medians of 4 steps", text)
         self.assertIn("fc: a dense layer of 32 outputs, softmax loss", text)
         self.assertIn("conv: 3x3/2 with 32 outputs, global average pool, softmax loss", text)
+        self.assertIn("comm: lanes' time for packing, waiting, unpacking and adding", text)
+        self.assertIn("inputs are images, which every\nworker reads by itself", text)
         for name, row in results.items():
             self.assertEqual(row["workers"], 1 if name.endswith("none") else 2)
             self.check_times(row)

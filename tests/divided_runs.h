@@ -22,14 +22,12 @@
 #include "comm/channel.h"
 #include "comm/thread_transport.h"
 #include "engine/instruction_set.h"
-#include "sync/bulk_synchronous.h"
-#include "sync/divided_synchronous.h"
-#include "sync/slice_gather.h"
 #include "tests/training_runs.h"
 #include "train/divided_run.h"
 #include "train/engine_model.h"
 #include "train/run_setup.h"
 #include "train/trainer.h"
+#include "train/worker_share.h"
 
 namespace cohort {
 
@@ -77,29 +75,21 @@ class SteppingWorker {
   SteppingWorker(const RunContext& context, RunConfig config, Communicator& workers,
                  const FillWeights& firstWeights = {})
       : config_(std::move(config)),
-        workers_(workers),
         channel_(workers, 0),
         data_(openData(context, config_)),
         divided_(divideRun(context, config_, channel_, static_cast<int>(config_.threads))),
-        lanes_(laneCount()),
-        model_(makeModel(context, config_, lanes_, groupPart())),
-        plan_(model_->layout(), workers.size()),
-        owned_(divided_ ? divided_->plan.owned() : plan_.ownership()),
-        state_(model_->layout(), shardOptions(config_, data_.train->size()),
-               owned_[static_cast<std::size_t>(workers.rank())], config_.seed, 1),
-        batches_(*data_.train, {.batchSize = config_.batchSize,
-                                .grains = static_cast<int>(config_.grains),
-                                .seed = config_.seed,
-                                .shuffle = true}),
-        rule_(makeRule()) {
+        lanes_(laneCount(divided_.get(), workers, grains(), static_cast<int>(config_.threads))),
+        model_(makeModel(context, config_, lanes_, groupPartOf(divided_.get(), workers))),
+        share_(workers, model_->layout(), divided_.get(), grains()),
+        state_(model_->layout(), shardOptions(config_, data_.train->size()), share_.own(), config_.seed, 1),
+        batches_(*data_.train,
+                 {.batchSize = config_.batchSize, .grains = grains(), .seed = config_.seed, .shuffle = true}),
+        rule_(share_.makeRule(state_, lanes_.count())),
+        completion_(share_.makeCompletion(state_)),
+        laneBatches_(batches_, divided_.get(), *rule_, lanes_.count(), 0, 0) {
     if (firstWeights) firstWeights(state_.layout, state_.weights.span());
     model_->prepareTraining(state_.weights.span());
-    nextBatch_ = startReading();
     trainer_ = std::make_unique<Trainer>(lanes_, model_->trainables(), *rule_, activity_);
-    if (divided_) {
-      completion_ = std::make_unique<SliceGather>(workers_, divided_->plan.privates(), state_.weights.span(),
-                                                  kCompletionTag);
-    }
   }
 
   bool isDivided() const { return divided_ != nullptr; }
@@ -108,7 +98,10 @@ class SteppingWorker {
   // Returns the mean loss. The slices that this worker applies are left in `gradients`.
   double step(std::span<float> gradients) {
     rule_->keepGradients(gradients);
-    return trainer_->step(state_.step++, nextBatch_).loss.meanLoss();
+    const auto next = [this](int lane, Step step, GrainIndex unit) {
+      return laneBatches_.next(lane, step, unit);
+    };
+    return trainer_->step(state_.step++, next).loss.meanLoss();
   }
 
   // By all workers: what only some of them have moves to all.
@@ -118,67 +111,22 @@ class SteppingWorker {
   }
 
  private:
-  static constexpr int kCompletionTag = Communicator::kTags / 2;
-  static constexpr int kCollectivesTag = kCompletionTag + Communicator::kTags / 4;
-
-  GrainRange ownGrains() const {
-    return grainsOfWorker(static_cast<int>(config_.grains), workers_.rank(), workers_.size());
-  }
-  int laneCount() const {
-    return divided_ ? divided_->lanes : std::min(static_cast<int>(config_.threads), ownGrains().count());
-  }
-  std::optional<GroupPart> groupPart() {
-    if (!divided_) return std::nullopt;
-    return GroupPart{divided_->local, Group(workers_, divided_->plan.ownGroup()), kCollectivesTag};
-  }
-
-  std::unique_ptr<SyncRule> makeRule() {
-    const int grains = static_cast<int>(config_.grains);
-    if (divided_) {
-      return std::make_unique<DividedSynchronous>(workers_, divided_->local.layout, divided_->plan,
-                                                  state_.shards, state_.weights.span(),
-                                                  divided_->rounds.count(), lanes_.count(), Wire::Fp32);
-    }
-    if (workers_.size() == 1) {
-      return std::make_unique<BulkSynchronous>(workers_, state_.layout, state_.shards, grains,
-                                               lanes_.count());
-    }
-    return std::make_unique<ShardedBulkSynchronous>(workers_, state_.layout, plan_, state_.shards,
-                                                    state_.weights.span(), grains, lanes_.count());
-  }
-
-  Trainer::NextBatch startReading() {
-    std::vector<GrainRange> lanes;
-    for (int lane = 0; lane < lanes_.count(); ++lane) lanes.push_back(rule_->grainsOf(lane));
-    if (divided_) {
-      roundBatches_ = std::make_unique<RoundBatches>(
-          batches_, divided_->rounds, lanes, divided_->local.graph.grainsIn(0) > 1, config_.batchSize, 0, 0);
-      return [this](int lane, Step step, GrainIndex round) { return roundBatches_->next(lane, step, round); };
-    }
-    std::vector<Prefetcher::LaneGrains> grains;
-    for (const GrainRange& lane : lanes) grains.push_back(Prefetcher::range(lane.first, lane.last));
-    prefetcher_ = std::make_unique<Prefetcher>(batches_, std::move(grains), 0, 0);
-    return [this](int lane, Step, GrainIndex) { return prefetcher_->next(lane); };
-  }
+  int grains() const { return static_cast<int>(config_.grains); }
 
   RunConfig config_;
-  Communicator& workers_;
   Channel channel_;
   Activity activity_;
   RunData data_;
   std::unique_ptr<DividedRun> divided_;
   Lanes lanes_;
   std::unique_ptr<Model> model_;
-  BucketPlan plan_;
-  Ownership owned_;
+  WorkerShare share_;
   TrainingState state_;
   BatchSource batches_;
   std::unique_ptr<SyncRule> rule_;
-  std::unique_ptr<Prefetcher> prefetcher_;
-  std::unique_ptr<RoundBatches> roundBatches_;
   std::unique_ptr<SliceGather> completion_;
+  LaneBatches laneBatches_;
   std::unique_ptr<Trainer> trainer_;
-  Trainer::NextBatch nextBatch_;
 };
 
 // What a run of several steps came to.

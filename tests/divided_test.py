@@ -126,6 +126,21 @@ class SameBits(Divided):
                    job=self.folder / "model")
         self.assertRegex(self.run_program("verify", "job", "model", code=5).stdout, "different from step 2 on")
 
+    def test_a_replay_stops_where_the_division_changed(self):
+        run = [*SMALL, "--receipt-every", "2", "--checkpoint-every", "4", "--keep", "9"]
+        self.train(*run, *HYBRID, "--workers", "2", "--train-steps", "8")
+        self.train(*run, "--parallel", "data", "--workers", "1", "--train-steps", "12")
+        replay = lambda steps, code=0: self.run_program("verify", "job", "--replay", steps, code=code)
+        refusal = ("job went on after step 8 with its network divided otherwise (hybrid over data=1,model=2, then data), and a replay "
+                   "divides it in one way; give --replay 4:8, and another for the steps after it")
+        self.assertEqual(replay("4:12", code=2).stderr, f"cohort: {refusal}\n")
+        self.assertEqual(replay("4:8").stdout, "equal: 2 receipts, of steps 6 to 8\n")
+        self.assertEqual(replay("8:12").stdout, "equal: 2 receipts, of steps 10 to 12\n")
+        # Steps after the last checkpoint are those of the configuration that the run has now.
+        self.checkpoints()[-1].unlink()
+        self.assertEqual(replay("4:12", code=2).stderr, f"cohort: {refusal}\n")
+        self.assertEqual(replay("8:12").stdout, "equal: 2 receipts, of steps 10 to 12\n")
+
 
 class Checkpoints(Divided):
     ADAM = [*SMALL, "--optimizer", "adam", "--average-decay", "0.9", "--lr", "0.001"]
@@ -201,6 +216,13 @@ class Division(Divided):
         shutil.rmtree(self.job)
         self.mpirun((2, *SMALL, "--train-steps", "2", "--mode", "2dev-model"))
         self.assertEqual(self.told()["weights_hash"], hashes["2dev-model"])
+
+    def test_is_described(self):
+        text = self.run_program("describe", "--network", "mnist-cnn", "--batch-size", "48", "--grains", "8", *HYBRID,
+                                "--workers", "2").stdout
+        self.assertEqual(re.findall(r"^from-(\S+) +(\w+ to \w+) ", text, re.M),
+                         [("conv2", "samples to copies"), ("fc1", "channels to copies"), ("fc2", "channels to samples")])
+        self.assertRegex(text, r"a lane's memory: .* for rounds of 2 grains of 6 \(batch 48\)")
 
     def test_a_file_says_it_layer_by_layer(self):
         by_rules = self.outcome(*SHORT, "--split", "conv2=data", "--split", "conv.*=model", "--split", "fc1=model",

@@ -18,6 +18,7 @@ TINY = ("settings: {network: mnist-fc, dataset: synthetic, image-size: 8, sample
         "grains: 2, threads: 1, train-steps: %d}\n")
 # Long enough to be met in the middle.
 LONG = TINY % 4000 + "vary:\n  batch-size: [20, 40]\n"
+STUDIES = Path(__file__).resolve().parent.parent / "studies"
 
 
 class Studies(ProgramTest):
@@ -114,6 +115,15 @@ chart: {x: batch-size, y: [accuracy, loss], log-x: true}
         self.assertEqual(len(done.stdout.splitlines()), 9)
         self.assertIn("    4  batch-size=40_lr=0.01\n", done.stdout)
         self.assertFalse((self.folder / "studies-out").exists())
+
+    def test_the_studies_that_come_along_can_be_planned(self):
+        runs = {"atlas": 42, "batch-size": 7, "checkpoint-frequency": 5}
+        files = sorted(STUDIES.glob("*.yaml"))
+        self.assertEqual([file.stem for file in files], sorted(runs))
+        for file in files:
+            with self.subTest(file.name):
+                done = self.run_program("study", file, "--dry-run")
+                self.assertEqual((len(done.stdout.splitlines()) - 1, done.stderr), (runs[file.stem], ""))
 
     def test_a_terminal_has_a_live_line(self):
         self.file.write_text(TINY % 50 + "vary: {batch-size: [20, 40]}\n")

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -177,6 +175,20 @@ void printHeader(const std::vector<Result>& results) {
   }
 }
 
+// What "comm" is, where it is of something.
+void printCommunication(const std::vector<Result>& results) {
+  const auto has = [&](Mode mode) {
+    return std::ranges::any_of(results, [&](const Result& r) { return r.of.bench.mode == mode; });
+  };
+  if (!has(Mode::Data) && !has(Mode::Model)) return;
+  fmt::print("\ncomm: lanes' time for packing, waiting, unpacking and adding what workers exchange\n");
+  if (has(Mode::Model)) {
+    fmt::print(
+        "_model: outputs and their gradients are exchanged. The layer's inputs are images, which every\n"
+        "worker reads by itself: to gather them, and to sum their gradient, is in none of these times\n");
+  }
+}
+
 void printTable(const std::vector<Result>& results) {
   printHeader(results);
   fmt::print("\n{:10}  {:>7}  {:>10}  {:>11}  {:>9}  {:>7}  {:>7}  {:>8}  {:>7}\n", "", "workers",
@@ -188,6 +200,7 @@ void printTable(const std::vector<Result>& results) {
                1e3 * t.communication, 1e3 * t.step, static_cast<double>(result.of.bench.batch) / t.step,
                t.sentBytes / 1e6);
   }
+  printCommunication(results);
 }
 
 void tell(const LayerArguments& arguments, const std::vector<Result>& results) {
@@ -198,25 +211,22 @@ void tell(const LayerArguments& arguments, const std::vector<Result>& results) {
 // ---- as one of the workers that mpirun has started
 
 LayerTimes runAsWorker(const LayerBench& bench, const MpiSession& session) {
-  Communicator all(mpiTransport(session));
+  // While one computes alone, the others wait as long as that takes.
+  const bool isAlone = bench.workers == 1;
+  Communicator all(mpiTransport(session), isAlone ? Communicator::kForEver : Communicator::kDefaultPatience);
   const Channel channel(all, kChannel);
   const std::vector<WorkerCores> cores = gatherCores(channel);
   std::vector<int> own = coresOfWorker(cores, session.rank());
   // Where it has more, the system places the lanes.
   if (static_cast<int>(own.size()) != bench.lanes) own.clear();
   LayerTimes times;
-  try {
-    if (bench.workers > 1) {
-      times = runLayer(bench, all, own);
-    } else if (session.rank() == 0) {
-      Communicator alone;
-      times = runLayer(bench, alone, own);
-    }
-    channel.barrier("the end of a layer's steps");
-  } catch (...) {
-    all.halt();  // others may still send to what goes now
-    throw;
+  if (!isAlone) {
+    times = runLayer(bench, all, own);
+  } else if (session.rank() == 0) {
+    Communicator alone;
+    times = runLayer(bench, alone, own);
   }
+  channel.barrier("the end of a layer's steps");
   return times;
 }
 
@@ -237,9 +247,7 @@ int benchUnderMpi(const LayerArguments& arguments) {
     return kSuccess;
   } catch (const std::exception& error) {
     const int code = exitCodeOf(error);
-    // What all workers notice at once, the first one says.
-    if (session.rank() > 0 && code == kUsageError)
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    letFirstSpeak(session.rank(), code);
     std::fprintf(stderr, "cohort: worker %d: %s\n", session.rank(), error.what());
     MpiSession::abort(code);
   }
@@ -319,8 +327,11 @@ void addLayerBench(CLI::App& bench, int& exitCode) {
       "_none: one worker computes all. _data: each worker has all weights and a part of the batch.\n"
       "_model: each worker has a part of the outputs and the whole batch. Forward, backward (the\n"
       "gradient of the weights) and update are without communication, which is the time that lanes\n"
-      "wait for other workers; with _data most of the update happens meanwhile. Starts its workers\n"
-      "itself; under mpirun those that are there compute.");
+      "take to pack, wait for, unpack and add what workers exchange: with _data gradients and weights\n"
+      "(most of the update happens meanwhile), with _model outputs and their gradients. The inputs\n"
+      "are images, which every worker reads by itself: inside a network, a layer that is divided by\n"
+      "model also gathers its inputs and sums their gradient, and that is not measured here.\n"
+      "Starts its workers itself; under mpirun those that are there compute.");
   command->callback([arguments, &exitCode] { exitCode = benchLayer(*arguments); });
 }
 

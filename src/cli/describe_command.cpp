@@ -38,8 +38,10 @@ void printTable(const ExecutionPlan& plan, std::int64_t batchSize) {
   }
   fmt::print("\n{} parameters, {} multiply-adds for one image, forward\n", groupedText(parameters),
              groupedText(work));
-  fmt::print("a lane's memory: {} for grains of {} (batch {}); all its outputs apart would take {}\n",
-             bytesText(static_cast<double>(plan.laneBytes())), plan.options().grainSize, batchSize,
+  const int members = plan.place().count;
+  fmt::print("a lane's memory: {} for {}grains of {} (batch {}); all its outputs apart would take {}\n",
+             bytesText(static_cast<double>(plan.laneBytes())),
+             members > 1 ? fmt::format("rounds of {} ", members) : "", plan.options().grainSize, batchSize,
              bytesText(memory));
   fmt::print("weights in kernel layouts, shared by the lanes: {}\n",
              bytesText(static_cast<double>(plan.preparedBytes())));

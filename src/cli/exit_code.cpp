@@ -1,5 +1,8 @@
 #include "cli/exit_code.h"
 
+#include <chrono>
+#include <thread>
+
 #include "base/error.h"
 #include "cli/run.h"
 
@@ -10,6 +13,10 @@ int exitCodeOf(const std::exception& error) {
   if (dynamic_cast<const IoError*>(&error) != nullptr) return kIoError;
   if (dynamic_cast<const PeerError*>(&error) != nullptr) return kPeerError;
   return kInternalError;
+}
+
+void letFirstSpeak(int rank, int code) {
+  if (rank > 0 && code == kUsageError) std::this_thread::sleep_for(std::chrono::milliseconds(300));
 }
 
 }  // namespace cohort

@@ -1,4 +1,4 @@
-// Which exit code a failure has. Private to cli.
+// Which exit code a failure has, and which of several workers tells it. Private to cli.
 #pragma once
 
 #include <exception>
@@ -7,5 +7,8 @@ namespace cohort {
 
 // kUsageError, kIoError, kPeerError as base/error.h has them; kInternalError for all else.
 int exitCodeOf(const std::exception& error);
+
+// By a worker that is about to tell its failure and to end all: what all notice at once, the first one says, and others wait for that.
+void letFirstSpeak(int rank, int code);
 
 }  // namespace cohort

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <optional>
-#include <thread>
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -98,8 +97,6 @@ int trainAsWorker(const RunContext& context, const TrainArguments& arguments, co
   return summary.interrupted ? kResume : kSuccess;
 }
 
-constexpr double kForEver = 1e9;  // seconds
-
 // While it lives, the supervisor is told of this worker.
 class Watch {
  public:
@@ -136,9 +133,7 @@ int trainUnderMpi(const RunContext& context, const TrainArguments& arguments) {
   const MpiSession session;
   setCrashWorker(session.rank());
   const auto fail = [&](const std::string& sentence, int code) {
-    // What all workers notice at once, the first one says.
-    if (session.rank() > 0 && code == kUsageError)
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    letFirstSpeak(session.rank(), code);
     if (link) {
       link.failed(session.rank(), sentence, code);
     } else {
@@ -154,8 +149,9 @@ int trainUnderMpi(const RunContext& context, const TrainArguments& arguments) {
         requestOf(context, arguments, {{"workers", {std::to_string(session.size())}}}).config;
     requireNoCenter(config);
     // The supervisor knows better who stands still.
-    Communicator workers(mpiTransport(session),
-                         link ? kForEver : std::max(Communicator::kDefaultPatience, config.stallTimeout));
+    Communicator workers(
+        mpiTransport(session),
+        link ? Communicator::kForEver : std::max(Communicator::kDefaultPatience, config.stallTimeout));
     const Watch watch(link, workers, activity);
     Screen& screen = link ? static_cast<Screen&>(link) : console;
     const std::vector<WorkerCores> cores = gatherCores(Channel(workers, kControl));

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "launch/run_program.h"
 #include "train/config_file.h"
 
 namespace cohort {
@@ -33,10 +34,6 @@ void sayIdleDivision(Screen& screen, const TrainArguments& arguments, const RunC
   }
   if (!config.splits.empty()) sayIdle(screen, arguments, {"split"}, why);
   if (!config.mesh.empty() && !splitsModel(config)) sayIdle(screen, arguments, {"mesh"}, why);
-}
-
-std::string ownProgram() {
-  return std::filesystem::read_symlink("/proc/self/exe").string();
 }
 
 }  // namespace
@@ -98,7 +95,7 @@ void sayUnsupervised(Screen& screen, const TrainArguments& arguments) {
 }
 
 Supervision supervisionOf(const TrainArguments& arguments, Request& request, Screen& screen) {
-  Supervision supervision{.command = {ownProgram()},
+  Supervision supervision{.command = {ownProgram().string()},
                           .workers = static_cast<int>(request.config.workers),
                           .maxRestarts = static_cast<int>(request.config.maxRestarts),
                           .stallSeconds = request.config.stallTimeout};

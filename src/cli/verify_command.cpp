@@ -2,6 +2,8 @@
 #include <charconv>
 #include <limits>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -105,28 +107,59 @@ RunConfig configFrom(const std::string& yaml, const fs::path& source) {
   return config;
 }
 
-// The configuration that the run had after this step: a checkpoint keeps that of the steps before it, so the next one counts, and
-// after the last one what the run has now. (A run may go on with other workers, which divide the network otherwise.)
-RunConfig configAfter(const fs::path& run, Step step) {
+// Steps up to a last one, and the configuration that they were computed with.
+struct Stretch {
+  Step last = 0;
+  RunConfig config;
+};
+
+// In order, from the step after the first one until all are there. A checkpoint keeps the configuration of the steps before it; steps
+// after the last one have what the run has now. (A run may go on with other workers, which divide the network otherwise.)
+std::vector<Stretch> stretchesOf(const fs::path& run, const Steps& steps) {
   const std::optional<std::string> stored = storedConfig(run);
-  RunConfig now = stored ? configFrom(*stored, run / "config.yaml") : RunConfig{};
+  const RunConfig now = stored ? configFrom(*stored, run / "config.yaml") : RunConfig{};
+  std::vector<Stretch> stretches;
   for (const CheckpointFile& file : listCheckpoints(run / "checkpoints")) {
-    if (file.step <= step) continue;
+    if (file.step <= steps.first) continue;
     try {
       RunConfig then = configFrom(configOfCheckpoint(file.path), file.path);
       then.dataDir = now.dataDir;  // where the files are now
-      return then;
+      stretches.push_back({file.step, std::move(then)});
     } catch (const IoError&) {
       continue;  // it is damaged, and the run had no use for it either
     }
+    if (file.step >= steps.last) return stretches;
   }
-  return now;
+  stretches.push_back({steps.last, now});
+  return stretches;
+}
+
+// What of a configuration decides who computes which part of the network.
+std::string divisionOf(const RunConfig& config) {
+  const Mesh mesh = meshOf(config, static_cast<int>(config.workers));
+  if (!splitsModel(config) || mesh.model == 1) return "data";
+  return fmt::format("{} over {}", toText(strategyOf(config)), toText(mesh));
+}
+
+void requireOneDivision(const fs::path& run, const Steps& steps, const std::vector<Stretch>& stretches) {
+  const std::string first = divisionOf(stretches.front().config);
+  for (std::size_t i = 1; i < stretches.size(); ++i) {
+    const std::string division = divisionOf(stretches[i].config);
+    if (division == first) continue;
+    const Step last = stretches[i - 1].last;
+    throw UsageError(
+        fmt::format("{0} went on after step {1} with its network divided otherwise ({2}, then {3}), and a "
+                    "replay divides it in one way; give --replay {4}:{1}, and another for the steps after it",
+                    run.string(), last, first, division, steps.first));
+  }
 }
 
 // The run's configuration for its replay: without a center, whose servers add gradients in the order of the one tree too.
 // UsageError where another run would have other bits.
-RunConfig replayConfig(const VerifyArguments& arguments, const fs::path& run, Step step) {
-  RunConfig config = configAfter(run, step);
+RunConfig replayConfig(const VerifyArguments& arguments, const fs::path& run, const Steps& steps) {
+  const std::vector<Stretch> stretches = stretchesOf(run, steps);
+  requireOneDivision(run, steps, stretches);
+  RunConfig config = stretches.front().config;
   const bool isReserved = config.sync == "backup" && config.backups > 0;
   if (config.sync == "async" || config.sync == "ssp" || isReserved) {
     throw UsageError(fmt::format(
@@ -149,7 +182,7 @@ RunConfig replayConfig(const VerifyArguments& arguments, const fs::path& run, St
 int verifyReplay(const VerifyArguments& arguments) {
   const fs::path run = arguments.runs.front();
   const Steps steps = parseSteps(arguments.replay);
-  const RunConfig config = replayConfig(arguments, run, steps.first);
+  const RunConfig config = replayConfig(arguments, run, steps);
   const std::vector<Receipt> expected = receiptsOf(run);
   const fs::path checkpoint = checkpointOf(run, steps.first);
   const ScratchFolder scratch(fs::absolute(run).parent_path() / "replay");

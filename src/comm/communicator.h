@@ -32,6 +32,7 @@ class Communicator {
   struct Transfer;
   // After so many seconds a wait ends with a PeerError.
   static constexpr double kDefaultPatience = 600;
+  static constexpr double kForEver = 1e9;
 
   Communicator();
   explicit Communicator(std::unique_ptr<Transport> transport, double patience = kDefaultPatience);

@@ -52,6 +52,7 @@ class BatchSource {
   // UsageError where the batch does not divide into grains.
   BatchSource(const Dataset& dataset, const BatchOptions& options);
 
+  std::int64_t batchSize() const { return options_.batchSize; }
   std::int64_t grainSize() const { return options_.batchSize / options_.grains; }
   GrainBuffer makeBuffer() const { return {dataset_.shape(), grainSize()}; }
   // Allocates nothing. `buffer` has grainSize() samples.

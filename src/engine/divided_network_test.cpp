@@ -326,32 +326,31 @@ std::vector<Strategy> strategiesOf(const Network& network) {
           mixed};
 }
 
+void expectSameAsAlone(const Network& network, int members, int grains, std::uint32_t disorder) {
+  const Round round = namedRound(network.name, network.graph, members, kGrainSize, grains);
+  const Alone alone(network.graph, round);
+  for (const Strategy& strategy : strategiesOf(network)) {
+    SCOPED_TRACE(fmt::format("{}, {} workers, {} grains", toText(strategy), members, grains));
+    const Together together = compute(network.graph, strategy, round, disorder);
+    alone.expectLoss(together.loss());
+    alone.expectGradient(together.gradient());
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
 class DividedNetworkTest : public testing::TestWithParam<std::size_t> {
  protected:
   Network network_ = networks()[GetParam()];
-
-  void expectSameAsAlone(const Round& round, std::uint32_t disorder) {
-    const Alone alone(network_.graph, round);
-    for (const Strategy& strategy : strategiesOf(network_)) {
-      SCOPED_TRACE(fmt::format("{}, {} workers, {} grains", toText(strategy), round.members, round.grains));
-      const Together together = compute(network_.graph, strategy, round, disorder);
-      alone.expectLoss(together.loss());
-      alone.expectGradient(together.gradient());
-      if (testing::Test::HasFailure()) return;
-    }
-  }
 };
 
 TEST_P(DividedNetworkTest, GivesTheLossAndGradientOfTheWholeRound) {
-  for (const int members : {1, 2, 3}) {
-    expectSameAsAlone(namedRound(network_.name, network_.graph, members, kGrainSize, members), 0);
-  }
+  for (const int members : {1, 2, 3}) expectSameAsAlone(network_, members, members, 0);
 }
 
 // It has pixels, so that whatever it added would show.
 TEST_P(DividedNetworkTest, PaddingAddsNothing) {
   for (const auto& [members, grains] : {std::pair{2, 1}, {3, 2}, {3, 1}}) {
-    expectSameAsAlone(namedRound(network_.name, network_.graph, members, kGrainSize, grains), 1);
+    expectSameAsAlone(network_, members, grains, 1);
   }
 }
 
@@ -379,6 +378,26 @@ TEST_P(DividedNetworkTest, GivesTheSameBitsWhateverTheOrderOfMessages) {
 
 INSTANTIATE_TEST_SUITE_P(Networks, DividedNetworkTest, testing::Range<std::size_t>(0, networks().size()),
                          [](const auto& tested) { return networks()[tested.param].name; });
+
+// Channels that do not divide evenly: over five workers at whole blocks, over seven, for which there are too few blocks, between any two.
+TEST(DividedUnevenly, GivesTheLossAndGradientOfTheWholeRound) {
+  ModelBuilder b({3, 4, 4}, 8);
+  ValueId x = b.convRelu("conv1", b.input(), {.outputs = 96, .kernel = 3, .padding = Padding::same()});
+  x = b.conv("conv2", b.lrn(b.maxPool(x, 2, 2), {.size = 3}), {.outputs = 96, .kernel = 2});
+  b.softmaxLoss("loss", b.dense("logits", b.denseRelu("fc", b.relu(x), {.outputs = 24}), {.outputs = 8}));
+  const Network network{"uneven", b.build(), {{"conv2", LayerSplit::Model}, {"fc", LayerSplit::Data}}};
+  const std::map<int, std::vector<std::int64_t>> widths = {{5, {16, 16, 16, 16, 32}},
+                                                           {7, {13, 14, 14, 13, 14, 14, 14}}};
+  for (const auto& [members, expected] : widths) {
+    std::vector<std::int64_t> parts;
+    for (int index = 0; index < members; ++index) {
+      parts.push_back(
+          partition(network.graph, Strategy::model(), {index, members}).graph.shapeOf(1).channels);
+    }
+    EXPECT_EQ(parts, expected);
+    expectSameAsAlone(network, members, members, 1);
+  }
+}
 
 // Two lanes of each worker at once, with rounds of their own: what each computes alone, in every bit.
 TEST(DividedLanes, DoNotHearEachOther) {

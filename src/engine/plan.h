@@ -24,7 +24,7 @@
 namespace cohort {
 
 struct EngineOptions {
-  std::int64_t grainSize = 1;  // samples a kernel sees at once
+  std::int64_t grainSize = 1;  // samples a kernel sees at once, of each grain where it sees a round
   bool training = true;        // false: forward only, running statistics, no dropout, no auxiliary heads
 };
 
@@ -32,7 +32,7 @@ struct EngineOptions {
 struct NodeReport {
   NodeId node = 0;
   std::string kernel;  // "jit:avx2 | jit:avx2 | jit:avx2" (forward | backward data | backward weights)
-  std::size_t activationBytes = 0;  // of its output, one grain
+  std::size_t activationBytes = 0;  // of its output: a grain, or a round where it works on one
 };
 
 class Program;  // the tasks; engine's own

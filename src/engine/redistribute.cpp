@@ -108,7 +108,7 @@ struct Route {
   std::vector<Cargo> incoming{};  // by worker, of `out`
   Meeting meeting = Meeting::Never;
   int tag = 0;
-  std::string name;
+  std::string what;  // "conv5"
 
   bool isAdded(int worker) const {
     return meeting == Meeting::Sometimes || (meeting == Meeting::Always && worker > 0);
@@ -143,7 +143,11 @@ void addBuffers(Compiler& compiler, Route& route) {
 Route forwardRoute(Compiler& compiler, const Node& node, const Redistribute& op, const Tensor& in,
                    const Tensor& out) {
   const int own = compiler.place().index;
-  Route route{.in = in, .out = out, .own = own, .tag = 2 * node.id, .name = node.name};
+  Route route{.in = in,
+              .out = out,
+              .own = own,
+              .tag = 2 * node.id,
+              .what = layerOf(compiler.graph(), node.inputs[0])};
   for (int worker = 0; worker < compiler.place().count; ++worker) {
     route.outgoing.push_back(cargoOf(passage(op, own, worker), Side::From, compiler.grainSize(),
                                      compiler.graph().shapeOf(node.inputs[0])));
@@ -158,7 +162,11 @@ Route forwardRoute(Compiler& compiler, const Node& node, const Redistribute& op,
 Route backwardRoute(Compiler& compiler, const Node& node, const Redistribute& op, const Tensor& in,
                     const Tensor& out) {
   const int own = compiler.place().index;
-  Route route{.in = in, .out = out, .own = own, .tag = 2 * node.id + 1, .name = node.name};
+  Route route{.in = in,
+              .out = out,
+              .own = own,
+              .tag = 2 * node.id + 1,
+              .what = fmt::format("{}'s gradient", layerOf(compiler.graph(), node.inputs[0]))};
   for (int worker = 0; worker < compiler.place().count; ++worker) {
     route.outgoing.push_back(cargoOf(passage(op, worker, own), Side::To, compiler.grainSize(),
                                      compiler.graph().shapeOf(node.output)));
@@ -176,7 +184,10 @@ Route backwardRoute(Compiler& compiler, const Node& node, const Redistribute& op
 class Courier {
  public:
   Courier(const Route& route, Binder& binder)
-      : route_(route), group_(binder.port().group), out_(binder.at(route.out.buffer)) {
+      : route_(route),
+        group_(binder.port().group),
+        out_(binder.at(route.out.buffer)),
+        isMissing_(route.incoming.size()) {
     const float* in = route.in.buffer.kind == BufferRef::Kind::Input ? nullptr : binder.at(route.in.buffer);
     for (int worker = 0; worker < group_.size(); ++worker) {
       const Cargo& gone = route_.outgoing[static_cast<std::size_t>(worker)];
@@ -184,18 +195,22 @@ class Courier {
       packed_.push_back(gone.isPacked() ? binder.at(gone.packed) : nullptr);
       received_.push_back(comes.isPacked() ? binder.at(comes.packed) : nullptr);
       if (worker == route_.own) continue;
-      const auto done = [this] { underWay_.fetch_sub(1, std::memory_order_acq_rel); };
+      const auto sent = [this] { underWay_.fetch_sub(1, std::memory_order_acq_rel); };
+      const auto received = [this, worker] {
+        isMissing_[static_cast<std::size_t>(worker)].store(false, std::memory_order_relaxed);
+        underWay_.fetch_sub(1, std::memory_order_acq_rel);
+      };
       const int tag = binder.port().tag + route_.tag;
       if (comes.floats > 0) {
         float* place = comes.isPacked() ? received_.back() : out_ + comes.stretches.front().place;
-        transfers_.push_back(
-            &group_.addReceive(worker, tag, std::as_writable_bytes(std::span(place, comes.floats)), done));
+        transfers_.push_back(&group_.addReceive(
+            worker, tag, std::as_writable_bytes(std::span(place, comes.floats)), received));
       }
       if (gone.floats > 0) {
         COHORT_CHECK(gone.isPacked() || in != nullptr, "the input is sent through a buffer");
         const float* place = gone.isPacked() ? packed_.back() : in + gone.stretches.front().place;
         transfers_.push_back(
-            &group_.addSend(worker, tag, std::as_bytes(std::span(place, gone.floats)), done));
+            &group_.addSend(worker, tag, std::as_bytes(std::span(place, gone.floats)), sent));
       }
     }
   }
@@ -204,6 +219,10 @@ class Courier {
     for (std::size_t worker = 0; worker < packed_.size(); ++worker) {
       if (packed_[worker] != nullptr) pack(route_.outgoing[worker].stretches, in, packed_[worker]);
     }
+    for (std::size_t worker = 0; worker < isMissing_.size(); ++worker) {
+      const bool comes = static_cast<int>(worker) != route_.own && route_.incoming[worker].floats > 0;
+      isMissing_[worker].store(comes, std::memory_order_relaxed);
+    }
     underWay_.store(static_cast<int>(transfers_.size()), std::memory_order_relaxed);
     for (Communicator::Transfer* transfer : transfers_) group_.start(*transfer);
   }
@@ -211,13 +230,21 @@ class Courier {
   void finish(const float* in) {
     if (!transfers_.empty()) {
       group_.waitUntil([this] { return underWay_.load(std::memory_order_acquire) == 0; },
-                       [this] { return fmt::format("its group's parts of {}", route_.name); });
+                       [this] { return missing(); });
     }
     if (route_.meeting == Meeting::Sometimes) std::memset(out_, 0, route_.out.desc.get_size());
     for (int worker = 0; worker < group_.size(); ++worker) bringIn(worker, in);
   }
 
  private:
+  std::string missing() const {
+    for (int worker = 0; worker < group_.size(); ++worker) {
+      if (isMissing_[static_cast<std::size_t>(worker)])
+        return fmt::format("worker {}: its part of {}", group_.workerOf(worker), route_.what);
+    }
+    return fmt::format("another worker to take what it is sent of {}", route_.what);
+  }
+
   void bringIn(int worker, const float* in) {
     const Cargo& comes = route_.incoming[static_cast<std::size_t>(worker)];
     const bool isOwn = worker == route_.own;
@@ -240,6 +267,7 @@ class Courier {
   std::vector<float*> packed_;    // by worker; nullptr: sent from where it lies
   std::vector<float*> received_;  // by worker; nullptr: received where it belongs
   std::vector<Communicator::Transfer*> transfers_;
+  std::vector<std::atomic<bool>> isMissing_;  // by worker
   std::atomic<int> underWay_ = 0;
 };
 

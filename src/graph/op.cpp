@@ -26,14 +26,9 @@ std::string text(const Padding& padding) {
   return fmt::format(" pad {},{},{},{}", padding.top, padding.left, padding.bottom, padding.right);
 }
 
-bool hasAll(const Spread& spread) {
-  return std::ranges::all_of(spread.channels,
-                             [&](const auto& ranges) { return ranges == spread.channels.front(); });
-}
-
 // "samples", "copies" or "channels": what a worker has of a value.
 const char* text(const Spread& spread) {
-  if (!hasAll(spread)) return "channels";
+  if (!spread.hasSameChannels()) return "channels";
   return spread.samples == Spread::Samples::Own ? "samples" : "copies";
 }
 
@@ -65,6 +60,10 @@ struct Describer {
 };
 
 }  // namespace
+
+bool Spread::hasSameChannels() const {
+  return std::ranges::all_of(channels, [&](const auto& ranges) { return ranges == channels.front(); });
+}
 
 std::string describe(const Op& op) {
   return std::visit(Describer{}, op);

@@ -155,6 +155,8 @@ struct Spread {
   // By worker; in the order in which they lie there.
   std::vector<std::vector<ChannelRange>> channels;
 
+  // Every worker has those of every other.
+  bool hasSameChannels() const;
   bool operator==(const Spread&) const = default;
 };
 

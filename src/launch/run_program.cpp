@@ -19,10 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path ownProgram() {
-  return fs::read_symlink("/proc/self/exe");
-}
-
 std::string endOf(const std::string& text) {
   constexpr std::size_t kTail = 500;
   return text.substr(text.size() - std::min(text.size(), kTail));
@@ -56,6 +52,10 @@ IoError failure(const std::vector<std::string>& words, const std::string& lastWo
 }
 
 }  // namespace
+
+fs::path ownProgram() {
+  return fs::read_symlink("/proc/self/exe");
+}
 
 void runProgram(const std::vector<std::string>& words, const fs::path& log, const std::atomic<bool>& stop) {
   if (runToEnd(ownProgram(), words, log, stop) != 0) throw failure(words, endOf(readWholeFile(log)));

@@ -8,6 +8,8 @@
 
 namespace cohort {
 
+std::filesystem::path ownProgram();
+
 // `words` begin with the program's name. What it prints goes to `log`. A `stop` is passed on. UsageError where it was stopped;
 // IoError with its last words where it fails.
 void runProgram(const std::vector<std::string>& words, const std::filesystem::path& log,

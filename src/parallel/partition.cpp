@@ -29,11 +29,6 @@ Spread everything(Samples samples, std::int64_t channels, int workers) {
           std::vector<std::vector<ChannelRange>>(static_cast<std::size_t>(workers), {{0, channels}})};
 }
 
-bool hasAllChannels(const Spread& spread, std::int64_t channels) {
-  const std::vector<ChannelRange> all{{0, channels}};
-  return std::ranges::all_of(spread.channels, [&](const auto& ranges) { return ranges == all; });
-}
-
 bool isOneRangeEach(const Spread& spread) {
   return std::ranges::all_of(spread.channels, [](const auto& ranges) { return ranges.size() == 1; });
 }
@@ -98,23 +93,29 @@ class Partition {
     return output;
   }
 
+  // "from-conv5", and "from-conv5-2" for what moves of the same layer again.
+  std::string collectiveName(ValueId whole) {
+    const std::string layer = layerOf(graph_, whole);
+    const int number = ++collectives_[layer];
+    return number == 1 ? fmt::format("from-{}", layer) : fmt::format("from-{}-{}", layer, number);
+  }
+
   // A whole value in the wanted spread.
   ValueId need(ValueId whole, const Spread& wanted) {
     if (spreadOf(whole) == wanted) return local(whole);
-    for (const auto& [value, known] : redistributed_[whole]) {
+    std::vector<ValueId>& moved = redistributed_[whole];
+    for (const ValueId known : moved) {
       if (spreads_[index(known)] == wanted) return known;
     }
-    const ValueId moved =
-        append(fmt::format("to-{}-{}", whole, redistributed_[whole].size()),
-               Redistribute{spreadOf(whole), wanted}, {local(whole)}, shapeOf(whole), wanted);
-    redistributed_[whole].emplace_back(whole, moved);
-    return moved;
+    moved.push_back(append(collectiveName(whole), Redistribute{spreadOf(whole), wanted}, {local(whole)},
+                           shapeOf(whole), wanted));
+    return moved.back();
   }
 
   // The value as it is; a copy of the input, which nobody divides, as own samples.
   Spread asItIs(ValueId whole) const {
     const Spread& spread = spreadOf(whole);
-    const bool isCopied = spread.samples == Samples::Round && hasAllChannels(spread, channelsOf(whole));
+    const bool isCopied = spread.samples == Samples::Round && spread.hasSameChannels();
     return isCopied ? own(whole) : spread;
   }
 
@@ -149,7 +150,8 @@ class Partition {
   LocalGraph local_;
   std::vector<Spread> spreads_;  // by local value
   std::vector<ValueId> values_;  // by whole value: the local one as its node made it
-  std::map<ValueId, std::vector<std::pair<ValueId, ValueId>>> redistributed_;
+  std::map<ValueId, std::vector<ValueId>> redistributed_;  // by whole value: the local ones in other spreads
+  std::map<std::string, int> collectives_;                 // by layer
 };
 
 void Partition::add(const Node& node) {
@@ -268,6 +270,15 @@ LocalGraph partition(const Graph& graph, const Strategy& strategy, GroupPlace pl
   return Partition(graph, strategy, place).run();
 }
 
+std::string layerOf(const Graph& graph, ValueId value) {
+  while (value != 0) {
+    const Node& producer = graph.nodes[static_cast<std::size_t>(value - 1)];
+    if (producer.inputs.size() > 1 || !parametersOf(graph, producer).empty()) return producer.name;
+    value = producer.inputs.front();
+  }
+  return "input";
+}
+
 std::int64_t channelsOf(const Spread& spread, int worker) {
   std::int64_t channels = 0;
   for (const ChannelRange& range : spread.channels[static_cast<std::size_t>(worker)])
@@ -283,9 +294,7 @@ Passage passage(const Redistribute& op, int from, int to) {
   const bool fromOwn = op.from.samples == Samples::Own;
   const bool toOwn = op.to.samples == Samples::Own;
   // Where all have the same, nobody needs another's.
-  const bool isCopied = !fromOwn && std::ranges::all_of(op.from.channels, [&](const auto& ranges) {
-    return ranges == op.from.channels.front();
-  });
+  const bool isCopied = !fromOwn && op.from.hasSameChannels();
   if (from != to && (isCopied || (fromOwn && toOwn))) return {};
   Passage passage{.fromGrain = toOwn && !fromOwn ? to : 0,
                   .toGrain = fromOwn && !toOwn ? from : 0,

@@ -6,6 +6,7 @@
 // - Between two of them that need a value differently there is a Redistribute; what several readers need, they share.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "base/parameter.h"
@@ -31,6 +32,10 @@ struct LocalGraph {
 };
 
 LocalGraph partition(const Graph& graph, const Strategy& strategy, GroupPlace place);
+
+// The layer that a value is from: the last one before it that has parameters or several inputs, or "input". The same in the whole graph
+// and in a worker's.
+std::string layerOf(const Graph& graph, ValueId value);
 
 // What one worker sends to another in a Redistribute (its gradient goes the other way): these grains of its own value, for
 // each of them these channels, to these of the other's value.

@@ -72,16 +72,16 @@ TEST(Partition, ByDataIsTheWholeNetworkOnOwnSamples) {
 TEST(Partition, ByModelGivesEachWorkerSomeOutputsOfAllSamples) {
   const LocalGraph first = partition(smallNetwork(), Strategy::model(), {0, 2});
   EXPECT_THAT(nodesOf(first),
-              ElementsAre("conv1 [0] conv 3x3/1 same 16 -> 16x8x8 x2",                          //
-                          "relu2 [1] relu -> 16x8x8 x2",                                        //
-                          "pool3 [2] max-pool 2/2 -> 16x4x4 x2",                                //
-                          "flatten4 [3] flatten -> 256x1x1 x2",                                 //
-                          "to-4-0 [4] round 0-256 256-512 to round 0-512 0-512 -> 512x1x1 x2",  //
-                          "fc [5] dense 6 -> 6x1x1 x2",                                         //
-                          "relu6 [6] relu -> 6x1x1 x2",                                         //
-                          "to-6-0 [7] round 0-6 6-12 to round 0-12 0-12 -> 12x1x1 x2",          //
-                          "logits [8] dense 2 -> 2x1x1 x2",                                     //
-                          "to-7-0 [9] round 0-2 2-5 to own 0-5 0-5 -> 5x1x1 x1",                //
+              ElementsAre("conv1 [0] conv 3x3/1 same 16 -> 16x8x8 x2",                              //
+                          "relu2 [1] relu -> 16x8x8 x2",                                            //
+                          "pool3 [2] max-pool 2/2 -> 16x4x4 x2",                                    //
+                          "flatten4 [3] flatten -> 256x1x1 x2",                                     //
+                          "from-conv1 [4] round 0-256 256-512 to round 0-512 0-512 -> 512x1x1 x2",  //
+                          "fc [5] dense 6 -> 6x1x1 x2",                                             //
+                          "relu6 [6] relu -> 6x1x1 x2",                                             //
+                          "from-fc [7] round 0-6 6-12 to round 0-12 0-12 -> 12x1x1 x2",             //
+                          "logits [8] dense 2 -> 2x1x1 x2",                                         //
+                          "from-logits [9] round 0-2 2-5 to own 0-5 0-5 -> 5x1x1 x1",               //
                           "loss [10] softmax loss -> 1x1x1 x1"));
   EXPECT_EQ(first.graph.grainsIn(0), 2) << "the input is read as a round";
   EXPECT_EQ(first.graph.shapeOf(0), (Shape{3, 8, 8}));
@@ -93,16 +93,16 @@ TEST(Partition, ByModelGivesEachWorkerSomeOutputsOfAllSamples) {
 
   const LocalGraph second = partition(smallNetwork(), Strategy::model(), {1, 2});
   EXPECT_THAT(nodesOf(second),
-              ElementsAre("conv1 [0] conv 3x3/1 same 16 -> 16x8x8 x2",                          //
-                          "relu2 [1] relu -> 16x8x8 x2",                                        //
-                          "pool3 [2] max-pool 2/2 -> 16x4x4 x2",                                //
-                          "flatten4 [3] flatten -> 256x1x1 x2",                                 //
-                          "to-4-0 [4] round 0-256 256-512 to round 0-512 0-512 -> 512x1x1 x2",  //
-                          "fc [5] dense 6 -> 6x1x1 x2",                                         //
-                          "relu6 [6] relu -> 6x1x1 x2",                                         //
-                          "to-6-0 [7] round 0-6 6-12 to round 0-12 0-12 -> 12x1x1 x2",          //
-                          "logits [8] dense 3 -> 3x1x1 x2",                                     //
-                          "to-7-0 [9] round 0-2 2-5 to own 0-5 0-5 -> 5x1x1 x1",                //
+              ElementsAre("conv1 [0] conv 3x3/1 same 16 -> 16x8x8 x2",                              //
+                          "relu2 [1] relu -> 16x8x8 x2",                                            //
+                          "pool3 [2] max-pool 2/2 -> 16x4x4 x2",                                    //
+                          "flatten4 [3] flatten -> 256x1x1 x2",                                     //
+                          "from-conv1 [4] round 0-256 256-512 to round 0-512 0-512 -> 512x1x1 x2",  //
+                          "fc [5] dense 6 -> 6x1x1 x2",                                             //
+                          "relu6 [6] relu -> 6x1x1 x2",                                             //
+                          "from-fc [7] round 0-6 6-12 to round 0-12 0-12 -> 12x1x1 x2",             //
+                          "logits [8] dense 3 -> 3x1x1 x2",                                         //
+                          "from-logits [9] round 0-2 2-5 to own 0-5 0-5 -> 5x1x1 x1",               //
                           "loss [10] softmax loss -> 1x1x1 x1"));
   EXPECT_THAT(parametersOf(second),
               ElementsAre("logits.weight 3x12 at 24 private", "logits.bias 3 at 62 private",
@@ -113,16 +113,16 @@ TEST(Partition, ByModelGivesEachWorkerSomeOutputsOfAllSamples) {
 TEST(Partition, HybridMovesSamplesBeforeTheFirstDenseLayerAndBackBeforeTheLoss) {
   const LocalGraph local = partition(smallNetwork(), Strategy::hybrid(), {1, 3});
   EXPECT_THAT(nodesOf(local),
-              ElementsAre("conv1 [0] conv 3x3/1 same 32 -> 32x8x8 x1",                                  //
-                          "relu2 [1] relu -> 32x8x8 x1",                                                //
-                          "pool3 [2] max-pool 2/2 -> 32x4x4 x1",                                        //
-                          "flatten4 [3] flatten -> 512x1x1 x1",                                         //
-                          "to-4-0 [4] own 0-512 0-512 0-512 to round 0-512 0-512 0-512 -> 512x1x1 x3",  //
-                          "fc [5] dense 4 -> 4x1x1 x3",                                                 //
-                          "relu6 [6] relu -> 4x1x1 x3",                                                 //
-                          "to-6-0 [7] round 0-4 4-8 8-12 to round 0-12 0-12 0-12 -> 12x1x1 x3",         //
-                          "logits [8] dense 2 -> 2x1x1 x3",                                             //
-                          "to-7-0 [9] round 0-1 1-3 3-5 to own 0-5 0-5 0-5 -> 5x1x1 x1",                //
+              ElementsAre("conv1 [0] conv 3x3/1 same 32 -> 32x8x8 x1",                                      //
+                          "relu2 [1] relu -> 32x8x8 x1",                                                    //
+                          "pool3 [2] max-pool 2/2 -> 32x4x4 x1",                                            //
+                          "flatten4 [3] flatten -> 512x1x1 x1",                                             //
+                          "from-conv1 [4] own 0-512 0-512 0-512 to round 0-512 0-512 0-512 -> 512x1x1 x3",  //
+                          "fc [5] dense 4 -> 4x1x1 x3",                                                     //
+                          "relu6 [6] relu -> 4x1x1 x3",                                                     //
+                          "from-fc [7] round 0-4 4-8 8-12 to round 0-12 0-12 0-12 -> 12x1x1 x3",            //
+                          "logits [8] dense 2 -> 2x1x1 x3",                                                 //
+                          "from-logits [9] round 0-1 1-3 3-5 to own 0-5 0-5 0-5 -> 5x1x1 x1",               //
                           "loss [10] softmax loss -> 1x1x1 x1"));
   EXPECT_EQ(local.graph.grainsIn(0), 1) << "the input is the own samples";
   EXPECT_THAT(parametersOf(local),
@@ -133,22 +133,23 @@ TEST(Partition, HybridMovesSamplesBeforeTheFirstDenseLayerAndBackBeforeTheLoss) 
 
 TEST(Partition, RulesMixTheSplits) {
   const LocalGraph local = partition(smallNetwork(), with(Strategy::hybrid(), {{"logits", kData}}), {0, 2});
-  EXPECT_THAT(nodesOf(local), ElementsAre("conv1 [0] conv 3x3/1 same 32 -> 32x8x8 x1",                      //
-                                          "relu2 [1] relu -> 32x8x8 x1",                                    //
-                                          "pool3 [2] max-pool 2/2 -> 32x4x4 x1",                            //
-                                          "flatten4 [3] flatten -> 512x1x1 x1",                             //
-                                          "to-4-0 [4] own 0-512 0-512 to round 0-512 0-512 -> 512x1x1 x2",  //
-                                          "fc [5] dense 6 -> 6x1x1 x2",                                     //
-                                          "relu6 [6] relu -> 6x1x1 x2",                                     //
-                                          "to-6-0 [7] round 0-6 6-12 to own 0-12 0-12 -> 12x1x1 x1",        //
-                                          "logits [8] dense 5 -> 5x1x1 x1",                                 //
-                                          "loss [9] softmax loss -> 1x1x1 x1"));
+  EXPECT_THAT(nodesOf(local),
+              ElementsAre("conv1 [0] conv 3x3/1 same 32 -> 32x8x8 x1",                          //
+                          "relu2 [1] relu -> 32x8x8 x1",                                        //
+                          "pool3 [2] max-pool 2/2 -> 32x4x4 x1",                                //
+                          "flatten4 [3] flatten -> 512x1x1 x1",                                 //
+                          "from-conv1 [4] own 0-512 0-512 to round 0-512 0-512 -> 512x1x1 x2",  //
+                          "fc [5] dense 6 -> 6x1x1 x2",                                         //
+                          "relu6 [6] relu -> 6x1x1 x2",                                         //
+                          "from-fc [7] round 0-6 6-12 to own 0-12 0-12 -> 12x1x1 x1",           //
+                          "logits [8] dense 5 -> 5x1x1 x1",                                     //
+                          "loss [9] softmax loss -> 1x1x1 x1"));
   EXPECT_THAT(parametersOf(local), ElementsAre("logits.weight 5x12 at 0", "logits.bias 5 at 60",
                                                "fc.weight 6x512 at 65 private", "fc.bias 6 at 6209 private",
                                                "conv1.weight 32x3x3x3 at 6221", "conv1.bias 32 at 7085"));
 
   EXPECT_THAT(collectivesOf(partition(smallNetwork(), with(Strategy::data(), {{"conv1", kModel}}), {0, 2})),
-              ElementsAre("to-4-0 round 0-256 256-512 to own 0-512 0-512"))
+              ElementsAre("from-conv1 round 0-256 256-512 to own 0-512 0-512"))
       << "pooling and flattening stay where the convolution is";
 }
 
@@ -157,9 +158,9 @@ TEST(Partition, ConvolutionsAreCutBetweenBlocksOfSixteenChannels) {
   const ValueId x = b.globalAveragePool(b.conv("a", b.input(), {.outputs = 48}));
   b.softmaxLoss("loss", b.dense("logits", b.dense("fc", x, {.outputs = 48}), {.outputs = 4}));
   EXPECT_THAT(collectivesOf(partition(b.build(), Strategy::model(), {0, 2})),
-              ElementsAre("to-2-0 round 0-16 16-48 to round 0-48 0-48",  //
-                          "to-3-0 round 0-24 24-48 to round 0-48 0-48",  //
-                          "to-4-0 round 0-2 2-4 to own 0-4 0-4"));
+              ElementsAre("from-a round 0-16 16-48 to round 0-48 0-48",   //
+                          "from-fc round 0-24 24-48 to round 0-48 0-48",  //
+                          "from-logits round 0-2 2-4 to own 0-4 0-4"));
 }
 
 TEST(Partition, AGroupOfOneHasTheWholeNetworkAndNothingPrivate) {
@@ -196,16 +197,16 @@ ValueId concatThenC(ModelBuilder& b, ValueId left, ValueId right) {
 TEST(Partition, ConcatPutsAWorkersPartsTogetherWithoutMovingThem) {
   const LocalGraph local = partition(twoBranches(16, 32, concatThenC), Strategy::model(), {1, 2});
   EXPECT_THAT(nodesOf(local),
-              ElementsAre("a [0] conv 1x1/1 8 -> 8x4x4 x2",                                         //
-                          "b [0] conv 1x1/1 16 -> 16x4x4 x2",                                       //
-                          "concat3 [1,2] concat -> 24x4x4 x2",                                      //
-                          "relu4 [3] relu -> 24x4x4 x2",                                            //
-                          "to-4-0 [4] round 0-8+16-32 8-16+32-48 to round 0-48 0-48 -> 48x4x4 x2",  //
-                          "c [5] conv 1x1/1 8 -> 8x4x4 x2",                                         //
-                          "pool6 [6] global average-pool -> 8x1x1 x2",                              //
-                          "to-6-0 [7] round 0-8 8-16 to round 0-16 0-16 -> 16x1x1 x2",              //
-                          "logits [8] dense 2 -> 2x1x1 x2",                                         //
-                          "to-7-0 [9] round 0-2 2-4 to own 0-4 0-4 -> 4x1x1 x1",                    //
+              ElementsAre("a [0] conv 1x1/1 8 -> 8x4x4 x2",                                               //
+                          "b [0] conv 1x1/1 16 -> 16x4x4 x2",                                             //
+                          "concat3 [1,2] concat -> 24x4x4 x2",                                            //
+                          "relu4 [3] relu -> 24x4x4 x2",                                                  //
+                          "from-concat3 [4] round 0-8+16-32 8-16+32-48 to round 0-48 0-48 -> 48x4x4 x2",  //
+                          "c [5] conv 1x1/1 8 -> 8x4x4 x2",                                               //
+                          "pool6 [6] global average-pool -> 8x1x1 x2",                                    //
+                          "from-c [7] round 0-8 8-16 to round 0-16 0-16 -> 16x1x1 x2",                    //
+                          "logits [8] dense 2 -> 2x1x1 x2",                                               //
+                          "from-logits [9] round 0-2 2-4 to own 0-4 0-4 -> 4x1x1 x1",                     //
                           "loss [10] softmax loss -> 1x1x1 x1"));
 }
 
@@ -213,18 +214,18 @@ TEST(Partition, ConcatWithAnOwnBranchIsOnOwnSamples) {
   const LocalGraph local =
       partition(twoBranches(16, 32, concatThenC), with(Strategy::model(), {{"b", kData}}), {0, 2});
   EXPECT_THAT(nodesOf(local),
-              ElementsAre("a [0] conv 1x1/1 8 -> 8x4x4 x2",                             //
-                          "to-0-0 [0] round 0-3 0-3 to own 0-3 0-3 -> 3x4x4 x1",        //
-                          "b [2] conv 1x1/1 32 -> 32x4x4 x1",                           //
-                          "to-1-0 [1] round 0-8 8-16 to own 0-16 0-16 -> 16x4x4 x1",    //
-                          "concat3 [4,3] concat -> 48x4x4 x1",                          //
-                          "relu4 [5] relu -> 48x4x4 x1",                                //
-                          "to-4-0 [6] own 0-48 0-48 to round 0-48 0-48 -> 48x4x4 x2",   //
-                          "c [7] conv 1x1/1 8 -> 8x4x4 x2",                             //
-                          "pool6 [8] global average-pool -> 8x1x1 x2",                  //
-                          "to-6-0 [9] round 0-8 8-16 to round 0-16 0-16 -> 16x1x1 x2",  //
-                          "logits [10] dense 2 -> 2x1x1 x2",                            //
-                          "to-7-0 [11] round 0-2 2-4 to own 0-4 0-4 -> 4x1x1 x1",       //
+              ElementsAre("a [0] conv 1x1/1 8 -> 8x4x4 x2",                                  //
+                          "from-input [0] round 0-3 0-3 to own 0-3 0-3 -> 3x4x4 x1",         //
+                          "b [2] conv 1x1/1 32 -> 32x4x4 x1",                                //
+                          "from-a [1] round 0-8 8-16 to own 0-16 0-16 -> 16x4x4 x1",         //
+                          "concat3 [4,3] concat -> 48x4x4 x1",                               //
+                          "relu4 [5] relu -> 48x4x4 x1",                                     //
+                          "from-concat3 [6] own 0-48 0-48 to round 0-48 0-48 -> 48x4x4 x2",  //
+                          "c [7] conv 1x1/1 8 -> 8x4x4 x2",                                  //
+                          "pool6 [8] global average-pool -> 8x1x1 x2",                       //
+                          "from-c [9] round 0-8 8-16 to round 0-16 0-16 -> 16x1x1 x2",       //
+                          "logits [10] dense 2 -> 2x1x1 x2",                                 //
+                          "from-logits [11] round 0-2 2-4 to own 0-4 0-4 -> 4x1x1 x1",       //
                           "loss [12] softmax loss -> 1x1x1 x1"));
 }
 
@@ -235,8 +236,8 @@ TEST(Partition, FlatteningDividedPartsKeepsThemWhereTheyAre) {
   const ValueId right = b.conv("b", b.input(), {.outputs = 4});
   b.softmaxLoss("loss", b.dense("logits", b.concat({left, right}), {.outputs = 4}));
   EXPECT_THAT(collectivesOf(partition(b.build(), Strategy::model(), {0, 2})),
-              ElementsAre("to-4-0 round 0-6+12-24 6-12+24-36 to round 0-36 0-36",  //
-                          "to-5-0 round 0-2 2-4 to own 0-4 0-4"));
+              ElementsAre("from-concat3 round 0-6+12-24 6-12+24-36 to round 0-36 0-36",  //
+                          "from-logits round 0-2 2-4 to own 0-4 0-4"));
 }
 
 ValueId sum(ModelBuilder& b, ValueId left, ValueId right) {
@@ -251,18 +252,18 @@ TEST(Partition, EqualSummandsAreAddedWhereTheyAre) {
 TEST(Partition, AnOwnSummandComesToTheDividedOne) {
   const LocalGraph second =
       partition(twoBranches(16, 16, sum), with(Strategy::model(), {{"b", kData}}), {0, 2});
-  EXPECT_EQ(nodesOf(second)[3], "to-2-0 [3] own 0-16 0-16 to round 0-8 8-16 -> 8x4x4 x2");
+  EXPECT_EQ(nodesOf(second)[3], "from-b [3] own 0-16 0-16 to round 0-8 8-16 -> 8x4x4 x2");
   EXPECT_EQ(nodesOf(second)[4], "add3 [1,4] add -> 8x4x4 x2");
   const LocalGraph first =
       partition(twoBranches(16, 16, sum), with(Strategy::model(), {{"a", kData}}), {0, 2});
-  EXPECT_EQ(nodesOf(first)[3], "to-1-0 [2] own 0-16 0-16 to round 0-8 8-16 -> 8x4x4 x2");
+  EXPECT_EQ(nodesOf(first)[3], "from-a [2] own 0-16 0-16 to round 0-8 8-16 -> 8x4x4 x2");
   EXPECT_EQ(nodesOf(first)[4], "add3 [4,3] add -> 8x4x4 x2");
 }
 
 TEST(Partition, ANarrowerSummandIsAddedOnOwnSamples) {
   const LocalGraph local = partition(twoBranches(16, 8, sum), Strategy::model(), {0, 2});
-  EXPECT_EQ(nodesOf(local)[2], "to-1-0 [1] round 0-8 8-16 to own 0-16 0-16 -> 16x4x4 x1");
-  EXPECT_EQ(nodesOf(local)[3], "to-2-0 [2] round 0-4 4-8 to own 0-8 0-8 -> 8x4x4 x1");
+  EXPECT_EQ(nodesOf(local)[2], "from-a [1] round 0-8 8-16 to own 0-16 0-16 -> 16x4x4 x1");
+  EXPECT_EQ(nodesOf(local)[3], "from-b [2] round 0-4 4-8 to own 0-8 0-8 -> 8x4x4 x1");
   EXPECT_EQ(nodesOf(local)[4], "add3 [3,4] add -> 16x4x4 x1");
 }
 
@@ -291,7 +292,7 @@ TEST(Partition, BatchNormAndDropoutOfSeveralPartsAreOnOwnSamples) {
                                                   return b.batchNorm("norm", b.concat({left, right}));
                                                 }),
                                     Strategy::model(), {1, 2});
-  EXPECT_EQ(nodesOf(norm)[3], "to-3-0 [3] round 0-8+16-24 8-16+24-32 to own 0-32 0-32 -> 32x4x4 x1");
+  EXPECT_EQ(nodesOf(norm)[3], "from-concat3 [3] round 0-8+16-24 8-16+24-32 to own 0-32 0-32 -> 32x4x4 x1");
   EXPECT_EQ(nodesOf(norm)[4], "norm [4] batch norm -> 32x4x4 x1");
   const LocalGraph dropped = partition(twoBranches(16, 16,
                                                    [](ModelBuilder& b, ValueId left, ValueId right) {
@@ -308,9 +309,9 @@ TEST(Partition, LrnNeedsNeighbouringChannelsAndSoOwnSamples) {
                                                    return b.add({b.lrn(left, {.size = 3}), right});
                                                  }),
                                      Strategy::model(), {0, 2});
-  EXPECT_EQ(nodesOf(local)[2], "to-1-0 [1] round 0-8 8-16 to own 0-16 0-16 -> 16x4x4 x1");
+  EXPECT_EQ(nodesOf(local)[2], "from-a [1] round 0-8 8-16 to own 0-16 0-16 -> 16x4x4 x1");
   EXPECT_EQ(nodesOf(local)[3], "lrn3 [3] lrn 3 -> 16x4x4 x1");
-  EXPECT_EQ(nodesOf(local)[4], "to-3-0 [4] own 0-16 0-16 to round 0-8 8-16 -> 8x4x4 x2");
+  EXPECT_EQ(nodesOf(local)[4], "from-a-2 [4] own 0-16 0-16 to round 0-8 8-16 -> 8x4x4 x2");
 }
 
 TEST(Partition, DropoutKnowsItsFirstChannel) {
@@ -362,9 +363,9 @@ TEST(Partition, AWorkerMayHaveSeveralGroups) {
 
 TEST(Partition, WorkersMayShareAGroup) {
   EXPECT_THAT(collectivesOf(partition(grouped(2), Strategy::model(), {0, 3})),
-              ElementsAre("to-1-0 round 0-2 2-5 5-8 to round 0-4 4-8 4-8",              //
-                          "to-3-0 round 0-64 64-96 96-128 to round 0-128 0-128 0-128",  //
-                          "to-4-0 round 0-1 1-2 2-4 to own 0-4 0-4 0-4"));
+              ElementsAre("from-f round 0-2 2-5 5-8 to round 0-4 4-8 4-8",              //
+                          "from-g round 0-64 64-96 96-128 to round 0-128 0-128 0-128",  //
+                          "from-logits round 0-1 1-2 2-4 to own 0-4 0-4 0-4"));
   const std::string expected[3] = {"g [2] conv 1x1/1 4 -> 4x4x4 x3", "g [2] conv 1x1/1 2 -> 2x4x4 x3",
                                    "g [2] conv 1x1/1 2 -> 2x4x4 x3"};
   const std::string weights[3] = {"g.weight 4x4x1x1 at 516 private", "g.weight 2x4x1x1 at 532 private",
@@ -386,9 +387,9 @@ TEST(Partition, AValueMovesOnceForAllWhoNeedItTheSameWay) {
   b.softmaxLoss("aux", b.dense("aux.logits", b.relu(x), {.outputs = 4}));
   b.softmaxLoss("loss", b.dense("logits", b.add({left, right}), {.outputs = 4}));
   const LocalGraph local = partition(b.build(), with(Strategy::hybrid(), {{".*logits", kData}}), {0, 2});
-  EXPECT_THAT(collectivesOf(local), ElementsAre("to-2-0 own 0-64 0-64 to round 0-64 0-64",  //
-                                                "to-8-0 round 0-3 3-6 to own 0-6 0-6"));
-  const ValueId moved = nodeOf(local.graph, "to-2-0").output;
+  EXPECT_THAT(collectivesOf(local), ElementsAre("from-a own 0-64 0-64 to round 0-64 0-64",  //
+                                                "from-add8 round 0-3 3-6 to own 0-6 0-6"));
+  const ValueId moved = nodeOf(local.graph, "from-a").output;
   EXPECT_THAT(nodeOf(local.graph, "left").inputs, ElementsAre(moved));
   EXPECT_THAT(nodeOf(local.graph, "right").inputs, ElementsAre(moved));
 }
@@ -403,9 +404,12 @@ TEST(Partition, AValueMovesTwiceForTwoNeeds) {
   const LocalGraph local = partition(b.build(), Strategy::model(), {0, 2});
   const std::vector<std::string> lines = collectivesOf(local);
   ASSERT_GE(lines.size(), 2U);
-  EXPECT_EQ(lines[0], "to-1-0 round 0-4 4-8 to round 0-8 0-8");
-  EXPECT_EQ(lines[1], "to-1-1 round 0-4 4-8 to own 0-8 0-8");
-  EXPECT_EQ(std::ranges::count_if(lines, [](const std::string& line) { return line.starts_with("to-1-"); }),
+  EXPECT_EQ(lines[0], "from-a round 0-4 4-8 to round 0-8 0-8");
+  EXPECT_EQ(lines[1], "from-a-2 round 0-4 4-8 to own 0-8 0-8");
+  EXPECT_EQ(std::ranges::count_if(lines,
+                                  [](const std::string& line) {
+                                    return line.starts_with("from-a ") || line.starts_with("from-a-");
+                                  }),
             2);
   EXPECT_EQ(nodeOf(local.graph, "again").inputs, nodeOf(local.graph, "left").inputs);
 }
@@ -417,7 +421,7 @@ TEST(Partition, TheInputIsARoundWhereALayerByModelReadsIt) {
   EXPECT_EQ(partition(graph, Strategy::hybrid(), {0, 2}).graph.grainsIn(0), 1);
   const LocalGraph one = partition(graph, with(Strategy::data(), {{"b", kModel}}), {0, 2});
   EXPECT_EQ(one.graph.grainsIn(0), 2);
-  EXPECT_EQ(nodesOf(one)[0], "to-0-0 [0] round 0-3 0-3 to own 0-3 0-3 -> 3x4x4 x1");
+  EXPECT_EQ(nodesOf(one)[0], "from-input [0] round 0-3 0-3 to own 0-3 0-3 -> 3x4x4 x1");
   EXPECT_EQ(nodesOf(one)[1], "a [1] conv 1x1/1 16 -> 16x4x4 x1");
   EXPECT_EQ(nodesOf(one)[2], "b [0] conv 1x1/1 8 -> 8x4x4 x2");
 }
@@ -429,7 +433,7 @@ TEST(Partition, ACopyOfTheInputIsOwnSamplesForOthers) {
   const ValueId x = b.concat({b.conv("a", b.input(), {.outputs = 8, .kernel = 2, .stride = 2}), pooled});
   b.softmaxLoss("loss", b.dense("logits", b.add({x, x}), {.outputs = 4}));
   const LocalGraph local = partition(b.build(), with(Strategy::data(), {{"a", kModel}}), {0, 2});
-  EXPECT_EQ(nodesOf(local)[0], "to-0-0 [0] round 0-4 0-4 to own 0-4 0-4 -> 4x4x4 x1");
+  EXPECT_EQ(nodesOf(local)[0], "from-input [0] round 0-4 0-4 to own 0-4 0-4 -> 4x4x4 x1");
   EXPECT_EQ(nodesOf(local)[1], "dropout1 [1] dropout 0.1 -> 4x4x4 x1");
   EXPECT_EQ(nodesOf(local)[3], "pool3 [3] max-pool 2/2 -> 4x2x2 x1");
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -26,12 +27,14 @@ int leastOf(const Channel& workers, int number, const std::string& what) {
 DividedRun divide(const Graph& graph, const Division& division, int grains) {
   const Mesh& mesh = division.mesh;
   std::vector<DividedPlan::Member> members;
+  LocalGraph own;
   for (int member = 0; member < mesh.model; ++member) {
     LocalGraph local = partition(graph, division.strategy, {member, mesh.model});
-    members.push_back({std::move(local.layout), std::move(local.isPrivate)});
+    members.push_back({local.layout, local.isPrivate});
+    if (member == division.member()) own = std::move(local);
   }
   return {.division = division,
-          .local = partition(graph, division.strategy, {division.member(), mesh.model}),
+          .local = std::move(own),
           .plan = DividedPlan(members, mesh.data, division.rank),
           .rounds = Rounds(grains, division)};
 }

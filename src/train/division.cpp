@@ -22,9 +22,8 @@ GrainRange Rounds::grainsOf(int round) const {
 }
 
 RoundBatches::RoundBatches(const BatchSource& source, const Rounds& rounds,
-                           const std::vector<GrainRange>& lanes, bool isRound, std::int64_t batchSize,
-                           Step firstStep, int threads)
-    : rounds_(rounds), isRound_(isRound), batchSize_(batchSize), grainSize_(source.grainSize()) {
+                           const std::vector<GrainRange>& lanes, bool isRound, Step firstStep, int threads)
+    : rounds_(rounds), isRound_(isRound), batchSize_(source.batchSize()), grainSize_(source.grainSize()) {
   const auto samples = static_cast<std::size_t>(grainSize_ * (isRound ? rounds.members() : 1));
   const std::size_t pixels = source.makeBuffer().batch().images.size() / static_cast<std::size_t>(grainSize_);
   std::vector<Prefetcher::LaneGrains> grains;

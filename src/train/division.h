@@ -50,7 +50,7 @@ class RoundBatches {
  public:
   // `lanes`: each one's rounds. The source outlives this. `isRound`: the network's input is the whole round.
   RoundBatches(const BatchSource& source, const Rounds& rounds, const std::vector<GrainRange>& lanes,
-               bool isRound, std::int64_t batchSize, Step firstStep, int threads);
+               bool isRound, Step firstStep, int threads);
 
   // Valid until the lane's next call.
   Batch next(int lane, Step step, int round);

@@ -164,7 +164,7 @@ void expectEverySampleInItsPlace(const Case& one) {
     std::vector<GrainRange> lanes;
     for (int lane = 0; lane < one.lanes; ++lane)
       lanes.push_back(shareOf({0, rounds.count()}, {lane, one.lanes}));
-    RoundBatches batches(source, rounds, lanes, one.isRound, one.batchSize(), kFirstStep, one.threads);
+    RoundBatches batches(source, rounds, lanes, one.isRound, kFirstStep, one.threads);
     for (Step step = kFirstStep; step < kFirstStep + kSteps; ++step) {
       for (int lane = 0; lane < one.lanes; ++lane) {
         for (int round = lanes[static_cast<std::size_t>(lane)].first;
@@ -210,7 +210,7 @@ TEST(RoundBatches, PaddingIsEmptyAfterAFullRound) {
   const Numbers numbers;
   const BatchSource source(numbers, {.batchSize = one.batchSize(), .grains = one.grains, .seed = 3});
   const Rounds rounds(one.grains, {.strategy = {}, .mesh = one.mesh, .rank = 1});
-  RoundBatches batches(source, rounds, {{0, 2}}, true, one.batchSize(), 0, 0);
+  RoundBatches batches(source, rounds, {{0, 2}}, true, 0, 0);
   for (Step step = 0; step < 2; ++step) {
     EXPECT_EQ(std::ranges::count(batches.next(0, step, 0).labels, kIgnoredLabel), 0);
     const Batch last = batches.next(0, step, 1);

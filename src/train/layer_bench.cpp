@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <span>
 
 #include <fmt/format.h>
@@ -13,20 +12,17 @@
 #include "comm/channel.h"
 #include "data/synthetic.h"
 #include "graph/model_builder.h"
-#include "sync/bulk_synchronous.h"
-#include "sync/divided_synchronous.h"
 #include "train/divided_run.h"
 #include "train/engine_model.h"
 #include "train/statistics.h"
 #include "train/training_state.h"
+#include "train/worker_share.h"
 
 namespace cohort {
 namespace {
 
 constexpr std::uint64_t kSeed = 1;
 constexpr int kChannel = 0;
-// Above those of the rules.
-constexpr int kCollectivesTag = Communicator::kTags / 2;
 
 Graph denseGraph(const LayerBench& bench) {
   // Flat images: every worker reads those that it needs, and nobody sends them on.
@@ -89,13 +85,11 @@ class LayerRun {
     std::int64_t position = 0;
   };
 
-  bool isModel() const { return divided_.has_value(); }
+  bool isModel() const { return divided_ != nullptr; }
   std::int64_t grainSize() const { return bench_.batch / grainsOf(bench_); }
   std::int64_t unitSize() const { return isModel() ? grainSize() * bench_.workers : grainSize(); }
-  std::optional<DividedRun> divided() const;
-  std::optional<GroupPart> groupPart() const;
+  std::unique_ptr<DividedRun> divided() const;
   TrainingState makeState() const;
-  std::unique_ptr<SyncRule> makeRule();
   Unit makeUnit(int index) const;
   Batch batchOf(int lane) const;
   LayerTimes totals() const;
@@ -103,10 +97,10 @@ class LayerRun {
   LayerBench bench_;
   Communicator& workers_;
   Graph graph_;
-  std::optional<DividedRun> divided_;
+  std::unique_ptr<DividedRun> divided_;  // by model
   Lanes lanes_;
   EngineModel model_;
-  BucketPlan plan_;  // of the whole network
+  WorkerShare share_;
   TrainingState state_;
   std::unique_ptr<SyncRule> rule_;
   std::vector<Unit> units_;  // by lane
@@ -120,10 +114,10 @@ LayerRun::LayerRun(const LayerBench& bench, Communicator& workers, const std::ve
       graph_(graphOf(bench)),
       divided_(divided()),
       lanes_(bench.lanes, cores),
-      model_(graph_, grainSize(), lanes_, kSeed, groupPart()),
-      plan_(model_.layout(), workers.size()),
+      model_(graph_, grainSize(), lanes_, kSeed, groupPartOf(divided_.get(), workers)),
+      share_(workers, model_.layout(), divided_.get(), grainsOf(bench)),
       state_(makeState()),
-      rule_(makeRule()) {
+      rule_(share_.makeRule(state_, bench.lanes)) {
   model_.prepareTraining(state_.weights.span());
   for (int lane = 0; lane < bench.lanes; ++lane) {
     COHORT_CHECK(rule_->grainsOf(lane).count() == 1, "every lane has one unit");
@@ -132,39 +126,18 @@ LayerRun::LayerRun(const LayerBench& bench, Communicator& workers, const std::ve
   trainer_ = std::make_unique<Trainer>(lanes_, model_.trainables(), *rule_, activity_);
 }
 
-std::optional<DividedRun> LayerRun::divided() const {
-  if (bench_.mode != LayerBench::Mode::Model) return std::nullopt;
+std::unique_ptr<DividedRun> LayerRun::divided() const {
+  if (bench_.mode != LayerBench::Mode::Model) return nullptr;
   const Division division{
       .strategy = Strategy::model(), .mesh = {.data = 1, .model = bench_.workers}, .rank = workers_.rank()};
-  return divide(graph_, division, grainsOf(bench_));
-}
-
-std::optional<GroupPart> LayerRun::groupPart() const {
-  if (!isModel()) return std::nullopt;
-  return GroupPart{divided_->local, Group(workers_, divided_->plan.ownGroup()), kCollectivesTag};
+  return std::make_unique<DividedRun>(divide(graph_, division, grainsOf(bench_)));
 }
 
 TrainingState LayerRun::makeState() const {
   // Small enough for inputs of any number: the loss only ever falls.
   ShardOptions options;
   options.optimizer.learningRate = 1 / static_cast<double>(fanIn(bench_));
-  const Ownership owned = isModel() ? divided_->plan.owned() : plan_.ownership();
-  return {model_.layout(), options, owned[static_cast<std::size_t>(workers_.rank())], kSeed, bench_.lanes};
-}
-
-std::unique_ptr<SyncRule> LayerRun::makeRule() {
-  if (isModel()) {
-    COHORT_CHECK(DividedSynchronous::tagCount(divided_->plan) <= kCollectivesTag, "tags do not overlap");
-    return std::make_unique<DividedSynchronous>(workers_, divided_->local.layout, divided_->plan,
-                                                state_.shards, state_.weights.span(),
-                                                divided_->rounds.count(), bench_.lanes, Wire::Fp32);
-  }
-  if (workers_.size() == 1) {
-    return std::make_unique<BulkSynchronous>(workers_, state_.layout, state_.shards, grainsOf(bench_),
-                                             bench_.lanes);
-  }
-  return std::make_unique<ShardedBulkSynchronous>(workers_, state_.layout, plan_, state_.shards,
-                                                  state_.weights.span(), grainsOf(bench_), bench_.lanes);
+  return {model_.layout(), options, share_.own(), kSeed, bench_.lanes};
 }
 
 LayerRun::Unit LayerRun::makeUnit(int index) const {
@@ -284,7 +257,12 @@ LayerTimes runLayer(const LayerBench& bench, Communicator& workers, const std::v
   COHORT_CHECK(workers.size() == bench.workers, "there are as many workers as the layer is for");
   requireLayer(bench);
   LayerRun run(bench, workers, cores);
-  return meanOver(Channel(workers, kChannel), medianOf(run.run()));
+  try {
+    return meanOver(Channel(workers, kChannel), medianOf(run.run()));
+  } catch (...) {
+    workers.halt();  // others may still send to what goes now
+    throw;
+  }
 }
 
 std::string toJson(const LayerTimes& times) {

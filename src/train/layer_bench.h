@@ -1,8 +1,9 @@
 // One layer alone, trained by the machinery of whole networks: what its steps take.
 //
 // The network is the layer and a softmax loss over its outputs; those of a convolution pass through a global average pool first.
-// Nothing lies before the layer, so that its backward pass computes the gradient of its weights alone. Images are computed once,
-// and are the same for every mode.
+// Nothing lies before the layer, so that its backward pass computes the gradient of its weights alone, and, where workers divide
+// the outputs, nothing is gathered before it nor summed behind it: every worker reads all images. They are computed once, and are the
+// same for every mode.
 #pragma once
 
 #include <cstdint>
@@ -40,13 +41,15 @@ void requireLayer(const LayerBench& bench);
 
 // Of a step, each the median of the steps, in seconds of lanes' time divided by the lanes.
 struct LayerTimes {
-  double forward = 0;        // without communication, as the next two
-  double backward = 0;       // the weights' gradient
-  double update = 0;         // adding gradients and changing weights, as far as lanes do it
-  double communication = 0;  // waiting for other workers: in the passes, and at the end of the step
-  double step = 0;           // all of it
-  double sentBytes = 0;      // to other workers
-  double loss = 0;           // of the last step
+  double forward = 0;   // without communication, as the next two
+  double backward = 0;  // the weights' gradient
+  double update = 0;    // adding gradients and changing weights, as far as lanes do it
+  // What lanes do for the exchange with other workers: packing, waiting, unpacking and adding in collectives, and waiting at the end
+  // of the step.
+  double communication = 0;
+  double step = 0;       // all of it
+  double sentBytes = 0;  // to other workers
+  double loss = 0;       // of the last step
 
   bool operator==(const LayerTimes&) const = default;
 };

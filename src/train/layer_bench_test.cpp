@@ -1,5 +1,10 @@
 #include "train/layer_bench.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -108,6 +113,52 @@ TEST(LayerBench, WhatCollectivesTakeIsCommunication) {
   EXPECT_EQ(times.backward, 32 / 2 - 1 - 5);
   EXPECT_EQ(times.update, 1);
   EXPECT_EQ(times.communication, 4 / 2 + 2 + 5);
+}
+
+// Hands everything on, but texts of channels come with other letters.
+class GarblingTransport : public Transport {
+ public:
+  explicit GarblingTransport(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
+
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  MessageId add(const Message& message) override {
+    const MessageId id = inner_->add(message);
+    const bool isText = message.tag >= Communicator::kTags && message.memory.size() > sizeof(std::uint64_t);
+    if (isText && message.direction == Message::Direction::Receive) texts_[id] = message.memory;
+    return id;
+  }
+  void remove(MessageId id) override {
+    texts_.erase(id);
+    inner_->remove(id);
+  }
+  void start(MessageId id) override { inner_->start(id); }
+  void poll(std::vector<MessageId>& done) override {
+    const auto known = static_cast<std::ptrdiff_t>(done.size());
+    inner_->poll(done);
+    for (auto id = done.begin() + known; id != done.end(); ++id) {
+      if (const auto text = texts_.find(*id); text != texts_.end())
+        std::ranges::fill(text->second, std::byte{'?'});
+    }
+  }
+
+ private:
+  std::unique_ptr<Transport> inner_;
+  std::map<MessageId, std::span<std::byte>> texts_;
+};
+
+// Others may still send to the layer's memory, which goes with the failure.
+TEST(LayerBench, AFailureEndsTheCommunicationFirst) {
+  const LayerBench bench = tiny(Layer::Dense, Mode::Model, 2);
+  ThreadHub hub(2, 1);
+  const std::jthread other([&] {
+    Communicator workers(hub.transport(1));
+    runLayer(bench, workers);
+  });
+  Communicator workers(std::make_unique<GarblingTransport>(hub.transport(0)), 60);
+  EXPECT_BEGINS(errorOf<IoError>([&] { runLayer(bench, workers); }), "a worker's times cannot be read");
+  EXPECT_EQ(errorOf<PeerError>([&] { workers.waitUntil([] { return false; }, [] { return "nobody"; }); }),
+            "worker 0 has failed");
 }
 
 TEST(LayerBench, RefusesWhatDoesNotFit) {

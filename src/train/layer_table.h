@@ -21,7 +21,7 @@ struct LayerRow {
   std::string output;  // of one sample: "64x12x12" (channels, height, width), or "10" where it is flat
   std::int64_t parameters = 0;      // weights; running statistics are none
   std::int64_t multiplyAdds = 0;    // one sample, forward
-  std::size_t activationBytes = 0;  // of the output, one grain
+  std::size_t activationBytes = 0;  // of the output: a grain, or a round where the layer works on one
   std::string kernels = {};         // "jit:avx2 | jit:avx2"; empty where nothing is worth telling
   // Lanes' time divided by the lanes, as in summary.json. A fused ReLU's time is its layer's.
   double forwardSeconds = 0;

@@ -14,8 +14,6 @@
 #include "base/error.h"
 #include "comm/channel.h"
 #include "engine/instruction_set.h"
-#include "sync/bulk_synchronous.h"
-#include "sync/divided_synchronous.h"
 #include "sync/local_steps.h"
 #include "train/checkpoint.h"
 #include "train/config_file.h"
@@ -26,17 +24,12 @@
 #include "train/run_setup.h"
 #include "train/same_configuration.h"
 #include "train/trainer.h"
+#include "train/worker_share.h"
 
 namespace cohort {
 namespace {
 
 constexpr int kChannel = 0;
-// Above those of the rules.
-constexpr int kAveragesTag = Communicator::kTags / 2;
-constexpr int kRuleTags = 16;  // a rule's own, beside its exchange's
-constexpr int kGradientsTag = kAveragesTag + Communicator::kTags / 8;
-constexpr int kWeightsTag = kGradientsTag + Communicator::kTags / 8;
-constexpr int kCollectivesTag = kWeightsTag + Communicator::kTags / 8;
 
 // Everything that a run holds, from the configuration to the last summary.
 class Run {
@@ -54,45 +47,37 @@ class Run {
         target_(targetStep(config_, data_.train->size())),
         divided_(divideRun(context, config_, channel_, threadsOf(config_, place_))),
         lanes_(laneCount(), coresOf(config_, place, laneCount())),
-        model_(makeModel(context, config_, lanes_, groupPart())),
-        plan_(model_->layout(), workers_.size()),
-        owned_(divided_ ? divided_->plan.owned() : plan_.ownership()),
+        model_(makeModel(context, config_, lanes_, groupPartOf(divided_.get(), workers_))),
+        share_(workers_, model_->layout(), divided_.get(), grains()),
         state_(makeState()),
         checkpoints_(job.checkpoints(), static_cast<int>(config_.keep), workers_),
         batches_(*data_.train, {.batchSize = config_.batchSize,
-                                .grains = static_cast<int>(config_.grains),
+                                .grains = grains(),
                                 .seed = config_.seed,
                                 .shuffle = config_.shuffle && config_.randomness}),
         report_(config_, target_, data_.train->size(), observer, processStart),
         rule_(makeRule()),
-        evaluator_(channel_, owned_, *model_, state_, *data_.evaluation, kAveragesTag) {
+        completion_(share_.makeCompletion(state_)),
+        evaluator_(channel_, share_.owned(), *model_, state_, *data_.evaluation, kAveragesTag) {
     configText_ = toYaml(config_);
     if (const std::optional<Graph> graph = graphOf(context, config_)) {
       summary_.denseWeightShare = denseWeightShare(*graph);
-    }
-    if (divided_) {
-      completion_ = std::make_unique<SliceGather>(workers_, divided_->plan.privates(), state_.weights.span(),
-                                                  kWeightsTag);
     }
   }
 
   RunSummary train(const StopFlag& stop);
 
  private:
-  GrainRange ownGrains() const {
-    return grainsOfWorker(static_cast<int>(config_.grains), workers_.rank(), workers_.size());
-  }
-  int laneCount() const { return divided_ ? divided_->lanes : lanesOf(config_, place_, ownGrains().count()); }
-  std::optional<GroupPart> groupPart() {
-    if (!divided_) return std::nullopt;
-    return GroupPart{divided_->local, Group(workers_, divided_->plan.ownGroup()), kCollectivesTag};
+  int grains() const { return static_cast<int>(config_.grains); }
+  GrainRange ownGrains() const { return grainsOfWorker(grains(), workers_.rank(), workers_.size()); }
+  int laneCount() const {
+    return cohort::laneCount(divided_.get(), workers_, grains(), threadsOf(config_, place_));
   }
   bool isLocal() const { return config_.sync == "local" || config_.sync == "diloco"; }
   TrainingState makeState() const;
   std::unique_ptr<SyncRule> makeRule();
   Wishes wishes(const StopFlag& stop, Clock::time_point begin) const;
   void restore();
-  Trainer::NextBatch startReading();
   void completeWeights();
   void loop(const StopFlag& stop);
   std::string diverged();
@@ -115,19 +100,16 @@ class Run {
   std::unique_ptr<DividedRun> divided_;  // where the network is
   Lanes lanes_;
   std::unique_ptr<Model> model_;
-  BucketPlan plan_;  // of a whole network
-  Ownership owned_;
+  WorkerShare share_;
   TrainingState state_;
   CheckpointStore checkpoints_;
   BatchSource batches_;
   RunReport report_;
   std::unique_ptr<SyncRule> rule_;
-  std::unique_ptr<Prefetcher> prefetcher_;
-  std::unique_ptr<RoundBatches> roundBatches_;
+  std::unique_ptr<LaneBatches> laneBatches_;
   std::unique_ptr<SliceGather> completion_;  // of weights that only some workers have
   Step completed_ = -1;                      // the step after which all have all weights
   std::unique_ptr<Trainer> trainer_;
-  Trainer::NextBatch nextBatch_;
 
   Step startStep_ = 0;
   Step lastCheckpoint_ = -1;
@@ -150,44 +132,28 @@ class Run {
 
 TrainingState Run::makeState() const {
   ShardOptions options = shardOptions(config_, data_.train->size());
-  const std::vector<ArenaRange>& slices = owned_[static_cast<std::size_t>(workers_.rank())];
+  const std::span<const ArenaRange> slices = share_.own();
   if (!isLocal()) return {model_->layout(), options, slices, config_.seed, lanes_.count()};
   options.grains = ownGrains().count();
   TrainingState state(model_->layout(), options, config_.seed, lanes_.count());
-  state.ownSlots = {.rank = workers_.rank(), .size = workers_.size(), .slices = slices};
+  state.ownSlots = {
+      .rank = workers_.rank(), .size = workers_.size(), .slices = {slices.begin(), slices.end()}};
   if (config_.sync == "diloco" && config_.outerMomentum > 0) state.outer = FloatBuffer(state.layout.size());
   return state;
 }
 
 std::unique_ptr<SyncRule> Run::makeRule() {
-  const int grains = static_cast<int>(config_.grains);
-  COHORT_CHECK(ShardExchange::tagCount(plan_, GrainTree(grains)) + kRuleTags <= kAveragesTag,
-               "tags do not overlap");
   const Wire wire = config_.wire == "fp16" ? Wire::Fp16 : Wire::Fp32;
-  if (divided_) {
-    COHORT_CHECK(DividedSynchronous::tagCount(divided_->plan) <= kAveragesTag, "tags do not overlap");
-    COHORT_CHECK(
-        lanes_.count() * lanePortTags(divided_->local.graph) <= Communicator::kTags - kCollectivesTag,
-        "every lane has its tags");
-    return std::make_unique<DividedSynchronous>(workers_, divided_->local.layout, divided_->plan,
-                                                state_.shards, state_.weights.span(),
-                                                divided_->rounds.count(), lanes_.count(), wire);
+  if (!isLocal()) return share_.makeRule(state_, lanes_.count(), wire);
+  LocalOptions options{.every = config_.avgFreq, .last = target_ - 1, .wire = wire};
+  if (config_.sync == "diloco") {
+    options.every = config_.innerSteps;
+    options.outerRate = config_.outerLearningRate;
+    options.outerMomentum = config_.outerMomentum;
   }
-  if (isLocal()) {
-    LocalOptions options{.every = config_.avgFreq, .last = target_ - 1, .wire = wire};
-    if (config_.sync == "diloco") {
-      options.every = config_.innerSteps;
-      options.outerRate = config_.outerLearningRate;
-      options.outerMomentum = config_.outerMomentum;
-    }
-    return std::make_unique<LocalSteps>(workers_, state_.layout, plan_, state_.shards, state_.weights.span(),
-                                        state_.outer.span(), grains, lanes_.count(), options);
-  }
-  if (workers_.size() == 1) {
-    return std::make_unique<BulkSynchronous>(workers_, state_.layout, state_.shards, grains, lanes_.count());
-  }
-  return std::make_unique<ShardedBulkSynchronous>(workers_, state_.layout, plan_, state_.shards,
-                                                  state_.weights.span(), grains, lanes_.count(), wire);
+  return std::make_unique<LocalSteps>(workers_, state_.layout, share_.plan(), state_.shards,
+                                      state_.weights.span(), state_.outer.span(), grains(), lanes_.count(),
+                                      options);
 }
 
 // What this worker would have happen after the next step.
@@ -206,28 +172,6 @@ void Run::restore() {
   place_.activity.finishStep(state_.step);
 }
 
-Trainer::NextBatch Run::startReading() {
-  std::vector<GrainRange> lanes;
-  lanes.reserve(static_cast<std::size_t>(lanes_.count()));
-  for (int lane = 0; lane < lanes_.count(); ++lane) lanes.push_back(rule_->grainsOf(lane));
-  const int threads = dataThreadsOf(config_, *data_.train, lanes_.count());
-  if (divided_) {
-    roundBatches_ = std::make_unique<RoundBatches>(batches_, divided_->rounds, lanes,
-                                                   divided_->local.graph.grainsIn(0) > 1, config_.batchSize,
-                                                   state_.step, threads);
-    return [this](int lane, Step step, GrainIndex round) { return roundBatches_->next(lane, step, round); };
-  }
-  std::vector<Prefetcher::LaneGrains> grains;
-  grains.reserve(lanes.size());
-  for (const GrainRange& lane : lanes) grains.push_back(Prefetcher::range(lane.first, lane.last));
-  prefetcher_ = std::make_unique<Prefetcher>(batches_, std::move(grains), state_.step, threads);
-  return [this](int lane, Step step, GrainIndex) {
-    const Batch batch = prefetcher_->next(lane);
-    COHORT_CHECK(batch.position / batch.globalSize == step, "the samples are another step's");
-    return batch;
-  };
-}
-
 // By all workers: what only some of them have moves to all, once for a step.
 void Run::completeWeights() {
   if (!completion_ || completed_ == state_.step) return;
@@ -239,7 +183,7 @@ RunSummary Run::train(const StopFlag& stop) {
   interval_ = parseCheckpointInterval(config_.checkpointEvery);
   restore();
   if (workers_.isFirst()) job_.writeConfig(configText_);
-  recorder_ = std::make_unique<Recorder>(config_, job_, workers_, owned_, state_, kGradientsTag);
+  recorder_ = std::make_unique<Recorder>(config_, job_, workers_, share_.owned(), state_, kGradientsTag);
   report_.recordTo(*recorder_);
   RunObserver::Started started =
       startOf(config_, data_, state_, lanes_.count(), threadsOf(config_, place_), target_);
@@ -255,7 +199,9 @@ RunSummary Run::train(const StopFlag& stop) {
   if (state_.step < target_) {
     model_->prepareTraining(state_.weights.span());
     if (workers_.isFirst()) job_.writeLayers(toJson(model_->layers()));
-    nextBatch_ = startReading();
+    laneBatches_ =
+        std::make_unique<LaneBatches>(batches_, divided_.get(), *rule_, lanes_.count(), state_.step,
+                                      dataThreadsOf(config_, *data_.train, lanes_.count()));
     trainer_ = std::make_unique<Trainer>(lanes_, model_->trainables(), *rule_, place_.activity);
     loop(stop);
   }
@@ -277,6 +223,9 @@ RunSummary Run::train(const StopFlag& stop) {
 
 void Run::loop(const StopFlag& stop) {
   const Clock::time_point begin = Clock::now();
+  const Trainer::NextBatch nextBatch = [this](int lane, Step step, GrainIndex unit) {
+    return laneBatches_->next(lane, step, unit);
+  };
   lastCheckpointTime_ = begin;
   summary_.startupSeconds = secondsSince(processStart_);
   // Before the first step, all see the same: nobody stops here alone.
@@ -290,7 +239,7 @@ void Run::loop(const StopFlag& stop) {
     const Clock::time_point start = Clock::now();
     rule_->keepGradients(report_.isLogPoint(state_.step + 1) ? recorder_->gradients() : std::span<float>());
     const std::int64_t sentBefore = workers_.sentBytes();
-    const StepResult result = trainer_->step(state_.step, nextBatch_, wishes(stop, begin));
+    const StepResult result = trainer_->step(state_.step, nextBatch, wishes(stop, begin));
     sentBytes_ += workers_.sentBytes() - sentBefore;
     const LossSum& sums = result.loss;
     const double seconds = secondsSince(start);
