@@ -19,6 +19,7 @@ MAY_USE = {
     "graph": set(),
     "data": set(),
     "optim": set(),
+    "cluster": set(),
     "report": set(),
     "comm": set(),
     "center": {"optim"},
@@ -28,9 +29,9 @@ MAY_USE = {
     "sync": {"optim", "comm", "center"},
     "engine": {"graph", "comm", "parallel"},
     "train": {"graph", "data", "optim", "report", "comm", "center", "models", "parallel", "sync", "engine"},
-    "launch": {"report", "comm", "train"},
+    "launch": {"cluster", "report", "comm", "train"},
     "study": {"models", "report", "train", "launch"},
-    "cli": {"graph", "data", "optim", "report", "comm", "center", "fetch", "models", "parallel", "sync", "engine", "train", "launch", "study"},
+    "cli": {"graph", "data", "optim", "cluster", "report", "comm", "center", "fetch", "models", "parallel", "sync", "engine", "train", "launch", "study"},
 }
 
 # Third parties, by how their headers begin -> the modules that may include them (None: any).

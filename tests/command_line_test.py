@@ -9,7 +9,8 @@ from training_run import SMALL, TrainingTest
 
 class Words(TrainingTest):
     def test_help_fits_100_columns(self):
-        for arguments in (["--help"], ["train", "--help"], ["eval", "--help"], ["describe", "--help"]):
+        for arguments in (["--help"], ["train", "--help"], ["eval", "--help"], ["describe", "--help"],
+                          ["cluster", "show", "--help"]):
             text = self.run_program(*arguments).stdout
             self.assertIn("Usage: cohort", text)
             self.assertLessEqual(max(map(len, text.splitlines())), 100, arguments)
@@ -37,10 +38,10 @@ class Words(TrainingTest):
         self.expect_error(2, r"--quantum; see cohort train --help", "train", "--quantum")
         self.expect_error(2, r"--learning-rat; see|did you mean --lr", "train", "--learning-rat", "1")
         self.expect_error(2, r"'minst' \(did you mean 'mnist'\?\)", "train", "--dataset", "minst")
-        self.expect_error(2, r"'trian' is no command: it is train, serve, credentials, status, eval, describe, data, report, study, "
+        self.expect_error(2, r"'trian' is no command: it is train, serve, credentials, status, cluster, eval, describe, data, report, study, "
                              r"verify or bench", "trian")
         self.expect_error(2, r"did you mean 'mnist-cnn'\?", "train", "--network", "mnist-cn")
-        self.expect_error(2, r"train, serve, credentials, status, eval, describe, data, report, study, verify or bench")
+        self.expect_error(2, r"train, serve, credentials, status, cluster, eval, describe, data, report, study, verify or bench")
 
     def test_wrong_values_are_usage_errors(self):
         for pattern, arguments in (
@@ -65,6 +66,7 @@ class Words(TrainingTest):
                 self.expect_error(2, pattern, "train", *arguments)
         self.assertEqual(list(self.folder.glob("runs/*")), [], "a run that cannot begin leaves nothing")
         self.expect_error(2, r"the word after cohort bench is scaling", "bench")
+        self.expect_error(2, r"the word after cohort cluster is show", "cluster")
         self.expect_error(2, r"--job-dir", "eval")
         self.expect_error(2, r"nowhere is no job directory", "eval", "--job-dir", "nowhere")
         self.expect_error(2, r"no network called 'nonet'", "describe", "--network", "nonet")

@@ -85,7 +85,8 @@ int verifyCommand(const VerifyArguments& arguments);
 
 // `cohort data …` with its subcommands; the one that runs sets `exitCode`.
 void addDataCommands(CLI::App& app, int& exitCode);
-// `cohort bench …`, likewise.
+// `cohort cluster …` and `cohort bench …`, likewise.
+void addClusterCommands(CLI::App& app, int& exitCode);
 void addBenchCommands(CLI::App& app, const NetworkRegistry& networks, int& exitCode);
 
 }  // namespace cohort

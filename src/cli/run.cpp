@@ -52,9 +52,8 @@ std::string parseMessage(const CLI::App& app, const CLI::ParseError& error) {
   if (app.get_subcommands().empty()) {
     const std::vector<std::string> rest = app.remaining();
     return fmt::format(
-        "{} is train, serve, credentials, status, eval, describe, data, report, study, verify or bench (see "
-        "cohort "
-        "--help)",
+        "{} is train, serve, credentials, status, cluster, eval, describe, data, report, study, verify or "
+        "bench (see cohort --help)",
         rest.empty() ? "the first word after cohort" : fmt::format("'{}' is no command: it", rest[0]));
   }
   return error.what();
@@ -177,6 +176,8 @@ Parser::Parser(const RunContext& context) {
       ->type_name("FILE");
   command->add_flag("--insecure", status.insecure, "look at a center without TLS");
   command->callback([this] { exitCode = statusCommand(status); });
+
+  addClusterCommands(app, exitCode);
 
   command = app.add_subcommand("eval", "Loss, top-1 and top-5 of a run's checkpoint");
   command->add_option("--job-dir", evaluate.jobDirectory, "the run's folder")->type_name("DIR")->required();

@@ -265,6 +265,16 @@ chart: {x: batch-size, y: accuracy, log: true}
             "[*d, *d]\n");
 }
 
+void addClusters(const Seeds& seeds) {
+  seeds.add("host_list", "ranges", "n[1-3,07-09],login");
+  seeds.add("host_list", "brackets", "rack[0-1]node[01-02]-ib0");
+  seeds.add("tf_config", "worker",
+            R"({"cluster": {"chief": ["a:1"], "worker": ["b:2", "[::1]:3"], "ps": ["c:4"]},)"
+            R"( "task": {"type": "worker", "index": 1}, "environment": "cloud"})");
+  seeds.add("tf_config", "evaluator",
+            R"({"cluster": {"master": ["a:1"]}, "task": {"type": "evaluator", "index": 0}})");
+}
+
 void addArchives(const Seeds& seeds) {
   const std::string archive =
       tarMember("a/b.bin", "contents") + tarMember("a", "", '5') + tarMember("link", "", '2') + tarEnd();
@@ -397,6 +407,7 @@ void makeSeeds(const fs::path& folder) {
   addConfigurations(seeds);
   addStrategies(seeds);
   addStudies(seeds);
+  addClusters(seeds);
   addArchives(seeds);
   addCredentials(seeds);
   addConversations(seeds);

@@ -1,0 +1,186 @@
+// cohort cluster …: what the program understands of where it is, before it does anything there.
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/host.h"
+#include "cli/center_options.h"
+#include "cli/commands.h"
+#include "cli/process_environment.h"
+#include "cli/run.h"
+#include "cluster/host_list.h"
+#include "cluster/launcher.h"
+#include "cluster/number_list.h"
+#include "cluster/task_map.h"
+#include "report/console.h"
+#include "train/run_config.h"
+
+namespace cohort {
+namespace {
+
+struct ShowArguments {
+  HostFlags hosts;
+  std::optional<std::string> serverTasks;
+  std::string sync = "bsp";
+};
+
+// What there is to see: who has started this process, and the cluster as far as one process can know it.
+struct View {
+  std::string launcher;
+  std::optional<ClusterMap> cluster = {};  // nothing: others' hosts are not known yet
+  std::optional<int> rank = {};            // of tasks that were all started to say this
+};
+
+std::string countText(std::size_t count, Role role) {
+  return fmt::format("{} {}{}", count, toText(role), count == 1 ? "" : "s");
+}
+
+std::string rolesText(const ClusterMap& cluster) {
+  std::string text = countText(cluster.count(Role::Worker), Role::Worker);
+  for (const Role role : {Role::Server, Role::Evaluator}) {
+    if (cluster.count(role) > 0) text += ", " + countText(cluster.count(role), role);
+  }
+  return text;
+}
+
+// Looks at each kind of launcher as one run would that was started so.
+class Viewer {
+ public:
+  explicit Viewer(const ShowArguments& arguments) : arguments_(arguments) {
+    applySettings(config_, {{"sync", {arguments.sync}}});
+    if (arguments.serverTasks && !hasCenter(config_) && config_.sync != "bsp") {
+      throw UsageError(
+          fmt::format("--sync {} has no servers; leave --server-tasks out, or use bsp, async, ssp or backup",
+                      config_.sync));
+    }
+  }
+
+  View operator()(const NoLauncher&) const {
+    requireNoServerTasks();
+    return {.launcher = "one machine: no launcher has started this process",
+            .cluster = oneMachine(hostName())};
+  }
+
+  View operator()(const NamedCluster& named) const {
+    requireNoServerTasks();
+    const bool isTfConfig = named.source == NamedCluster::Source::TfConfig;
+    if (hasCenter(config_) && named.cluster.count(Role::Server) == 0) {
+      throw UsageError(fmt::format("--sync {} needs a server; name one in {}", config_.sync,
+                                   isTfConfig ? "the \"ps\" of TF_CONFIG" : "--ps-hosts"));
+    }
+    return {.launcher = fmt::format("{}: {}", isTfConfig ? "TF_CONFIG" : "--ps-hosts and --worker-hosts",
+                                    rolesText(named.cluster)),
+            .cluster = named.cluster};
+  }
+
+  View operator()(const MpiPlace& place) const {
+    const std::string of = place.size ? fmt::format(" of {}", *place.size) : "";
+    View view{.launcher = fmt::format("MPI: rank {}{}", place.rank, of), .rank = place.rank};
+    if (place.isOneHost()) {
+      const std::vector<std::string> hosts(static_cast<std::size_t>(*place.size), hostName());
+      view.cluster = withRoles(tasksOnHosts(hosts, place.rank));
+      view.launcher += fmt::format(", all on this host; {}", rolesText(*view.cluster));
+    } else {
+      view.launcher +=
+          "; mpirun does not tell on which hosts the others are: training asks them, and then says who "
+          "serves";
+    }
+    return view;
+  }
+
+  View operator()(const SlurmStep& step) const {
+    const ClusterMap cluster = withRoles(step.tasks);
+    std::string text = fmt::format("SLURM job {}, step {}: {} on {}", step.job.id, step.id,
+                                   rolesText(cluster), compressHostList(step.tasks.hosts()));
+    if (step.coresPerTask) text += fmt::format(", --cpus-per-task {}", *step.coresPerTask);
+    if (step.job.restarts > 0)
+      text += fmt::format("; queued again {} time{}", step.job.restarts, step.job.restarts == 1 ? "" : "s");
+    return {.launcher = text, .cluster = cluster, .rank = step.tasks.me};
+  }
+
+  View operator()(const SlurmJob& job) const {
+    requireNoServerTasks();
+    return {.launcher = noStepNote(job), .cluster = oneMachine(hostName())};
+  }
+
+ private:
+  void requireNoServerTasks() const {
+    if (!arguments_.serverTasks) return;
+    throw UsageError(
+        "--server-tasks chooses among tasks that srun or mpirun has started, and this process is none");
+  }
+
+  ClusterMap withRoles(const TaskMap& tasks) const {
+    if (arguments_.serverTasks)
+      return withServers(tasks, parseServerTasks(*arguments_.serverTasks, tasks, "--server-tasks"));
+    return hasCenter(config_) ? withServers(tasks, defaultServerTasks(tasks)) : withoutServers(tasks);
+  }
+
+  const ShowArguments& arguments_;
+  RunConfig config_;
+};
+
+std::string ownText(const View& view) {
+  const std::vector<int> cores = allowedCores();
+  return fmt::format("{}{}: on {}, {} of its {} cores ({})",
+                     view.rank ? fmt::format("rank {}, ", *view.rank) : "",
+                     view.cluster ? nameOf(view.cluster->self()) : "this process", hostName(), cores.size(),
+                     onlineCores(), numberListText(cores));
+}
+
+int showCommand(const ShowArguments& arguments) {
+  const View view = std::visit(Viewer(arguments), findLauncher(processEnvironment(), arguments.hosts));
+  Console console(stdout, stderr, {});
+  // Of many tasks that say this at once, one has the table; what only each of them knows, each says.
+  if (view.rank.value_or(0) == 0) {
+    console.print(printable(view.launcher));
+    if (view.cluster) console.print(toText(*view.cluster));
+  }
+  console.print(printable(ownText(view)));
+  return kSuccess;
+}
+
+void addShow(CLI::App& cluster, int& exitCode) {
+  CLI::App* const command = cluster.add_subcommand(
+      "show", "What the environment and these flags tell: who is where, in which role, with which cores");
+  const auto arguments = std::make_shared<ShowArguments>();
+  command->add_option("--ps-hosts", arguments->hosts.psHosts, "the servers, in their order")
+      ->type_name("HOST:PORT,...");
+  command->add_option("--worker-hosts", arguments->hosts.workerHosts, "the workers; also n[1-4]:2222")
+      ->type_name("HOST:PORT,...");
+  command->add_option("--job-name", arguments->hosts.jobName, "which list this process is in: ps or worker")
+      ->type_name("NAME");
+  command->add_option("--task-index", arguments->hosts.taskIndex, "and where in it, from 0 on")
+      ->type_name("K");
+  command
+      ->add_option("--server-tasks", arguments->serverTasks,
+                   "of srun's or mpirun's, how many serve, or which ranks (0,3; 0-1)")
+      ->type_name("TASKS");
+  command->add_option("--sync", arguments->sync, "the rule: some have servers")
+      ->type_name("RULE")
+      ->capture_default_str();
+  command->footer(
+      "Flags come first, then TF_CONFIG, then what mpirun, then what srun has set. For a rule with servers,\n"
+      "and without --server-tasks, all tasks of the first node serve (of one node: the first task). Under\n"
+      "srun and mpirun the first task prints the table, and each task its own line.");
+  command->callback([arguments, &exitCode] { exitCode = showCommand(*arguments); });
+}
+
+}  // namespace
+
+void addClusterCommands(CLI::App& app, int& exitCode) {
+  CLI::App* const cluster =
+      app.add_subcommand("cluster", "What this process understands of its place among others");
+  cluster->callback([cluster] {
+    if (cluster->get_subcommands().empty())
+      throw UsageError("the word after cohort cluster is show (see cohort cluster --help)");
+  });
+  addShow(*cluster, exitCode);
+}
+
+}  // namespace cohort
