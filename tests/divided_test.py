@@ -118,7 +118,7 @@ class SameBits(Divided):
         self.train(*run, "--train-steps", "12", job=self.folder / "other")
         self.assertEqual(self.run_program("verify", "job", "other").stdout, "equal: 6 receipts, of steps 2 to 12\n")
         self.assertEqual(self.run_program("verify", "job", "--replay", "4:12").stdout, "equal: 4 receipts, of steps 6 to 12\n")
-        self.assertIn("divided over 2 workers", self.run_program("verify", "job", "--replay", "4:12", "--workers", "3", code=2).stderr)
+        self.assertIn("divided as hybrid over data=1,model=2", self.run_program("verify", "job", "--replay", "4:12", "--workers", "3", code=2).stderr)
         # A receipt has the weights that only one of the workers computes, too.
         last = json.loads((self.job / "receipt.jsonl").read_text().splitlines()[-1])
         self.assertEqual(last["weights"], self.summary()["weights_hash"])
@@ -131,8 +131,8 @@ class SameBits(Divided):
         self.train(*run, *HYBRID, "--workers", "2", "--train-steps", "8")
         self.train(*run, "--parallel", "data", "--workers", "1", "--train-steps", "12")
         replay = lambda steps, code=0: self.run_program("verify", "job", "--replay", steps, code=code)
-        refusal = ("job went on after step 8 with its network divided otherwise (hybrid over data=1,model=2, then data), and a replay "
-                   "divides it in one way; give --replay 4:8, and another for the steps after it")
+        refusal = ("job went on after step 8 divided otherwise (hybrid over data=1,model=2, then data), and a replay is "
+                   "divided in one way; give --replay 4:8, and another for the steps after it")
         self.assertEqual(replay("4:12", code=2).stderr, f"cohort: {refusal}\n")
         self.assertEqual(replay("4:8").stdout, "equal: 2 receipts, of steps 6 to 8\n")
         self.assertEqual(replay("8:12").stdout, "equal: 2 receipts, of steps 10 to 12\n")

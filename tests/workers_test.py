@@ -204,6 +204,15 @@ class Receipts(Workers):
         self.assertIn("no receipt.jsonl", self.run_program("verify", "a", "none", code=2).stderr)
         self.assertIn("two folders", self.run_program("verify", "a", code=2).stderr)
 
+    def test_a_replay_of_bits_that_depend_on_the_workers(self):
+        for rule in (["--wire", "fp16"], ["--sync", "local", "--avg-freq", "2"]):
+            with self.subTest(rule):
+                shutil.rmtree(self.job, ignore_errors=True)
+                self.train(*SMALL, "--train-steps", "12", "--checkpoint-every", "4", "--receipt-every", "2", "--workers", "2", *rule)
+                self.assertIn("equal: ", self.run_program("verify", "job", "--replay", "4:12").stdout)
+                refused = self.run_program("verify", "job", "--replay", "4:12", "--workers", "1", code=2).stderr
+                self.assertIn("divided as data over 2 workers", refused)
+
     def test_a_replay_with_other_workers(self):
         self.train(*SMALL, "--receipt-every", "2", "--train-steps", "20", "--checkpoint-every", "10", "--workers", "2")
         self.assertEqual(self.run_program("verify", "job", "--replay", "10:20", "--workers", "3").stdout,

@@ -215,7 +215,7 @@ Parser::Parser(const RunContext& context) {
       ->type_name("FROM:TO");
   command
       ->add_option("--workers", verify.workers,
-                   "of the replay (default: 1; of a divided network the run's own)")
+                   "of the replay (default: 1; the run's own where its bits depend on them)")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
   command->callback([this] { exitCode = verifyCommand(verify); });

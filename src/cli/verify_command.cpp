@@ -91,16 +91,6 @@ int tell(const Comparison& comparison, const std::string& a, const std::string& 
   return kDiffers;
 }
 
-// Where workers divide the network, the bits are those of that many.
-void requireOwnWorkers(const VerifyArguments& arguments, const fs::path& run, const RunConfig& config) {
-  if (arguments.workers == 0 || arguments.workers == config.workers) return;
-  throw UsageError(fmt::format(
-      "{} has the bits of a network that was divided over {} worker{} ({}), and over others it has other "
-      "bits; leave --workers out, or give --workers {}",
-      run.string(), config.workers, config.workers == 1 ? "" : "s", toText(strategyOf(config)),
-      config.workers));
-}
-
 RunConfig configFrom(const std::string& yaml, const fs::path& source) {
   RunConfig config;
   applySettings(config, settingsFromYaml(yaml, source.string()));
@@ -134,11 +124,27 @@ std::vector<Stretch> stretchesOf(const fs::path& run, const Steps& steps) {
   return stretches;
 }
 
-// What of a configuration decides who computes which part of the network.
+// Whether the bits are those of so many workers: they divide the network, step alone, or round what they send.
+bool dependsOnWorkers(const RunConfig& config) {
+  return splitsModel(config) || config.sync == "local" || config.sync == "diloco" || config.wire != "fp32";
+}
+
+// What of a configuration decides who computes what, as far as it shows in the bits.
 std::string divisionOf(const RunConfig& config) {
+  if (!dependsOnWorkers(config)) return "data";
   const Mesh mesh = meshOf(config, static_cast<int>(config.workers));
-  if (!splitsModel(config) || mesh.model == 1) return "data";
-  return fmt::format("{} over {}", toText(strategyOf(config)), toText(mesh));
+  if (splitsModel(config) && mesh.model > 1) {
+    return fmt::format("{} over {}", toText(strategyOf(config)), toText(mesh));
+  }
+  return fmt::format("data over {} worker{}", config.workers, config.workers == 1 ? "" : "s");
+}
+
+void requireOwnWorkers(const VerifyArguments& arguments, const fs::path& run, const RunConfig& config) {
+  if (arguments.workers == 0 || arguments.workers == config.workers) return;
+  throw UsageError(fmt::format(
+      "{} has the bits of a run that was divided as {}, and other workers have other bits; leave --workers "
+      "out, or give --workers {}",
+      run.string(), divisionOf(config), config.workers));
 }
 
 void requireOneDivision(const fs::path& run, const Steps& steps, const std::vector<Stretch>& stretches) {
@@ -148,8 +154,8 @@ void requireOneDivision(const fs::path& run, const Steps& steps, const std::vect
     if (division == first) continue;
     const Step last = stretches[i - 1].last;
     throw UsageError(
-        fmt::format("{0} went on after step {1} with its network divided otherwise ({2}, then {3}), and a "
-                    "replay divides it in one way; give --replay {4}:{1}, and another for the steps after it",
+        fmt::format("{0} went on after step {1} divided otherwise ({2}, then {3}), and a replay is "
+                    "divided in one way; give --replay {4}:{1}, and another for the steps after it",
                     run.string(), last, first, division, steps.first));
   }
 }
@@ -170,7 +176,7 @@ RunConfig replayConfig(const VerifyArguments& arguments, const fs::path& run, co
   if (config.sync == "backup") config.sync = "bsp";  // which waits for all as well
   config.servers = 0;
   config.elastic = false;
-  if (splitsModel(config)) {
+  if (dependsOnWorkers(config)) {
     requireOwnWorkers(arguments, run, config);
   } else {
     config.mesh.clear();
