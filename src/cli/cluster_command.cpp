@@ -135,13 +135,14 @@ std::string ownText(const View& view) {
 
 int showCommand(const ShowArguments& arguments) {
   const View view = std::visit(Viewer(arguments), findLauncher(processEnvironment(), arguments.hosts));
-  Console console(stdout, stderr, {});
   // Of many tasks that say this at once, one has the table; what only each of them knows, each says.
+  std::string text;
   if (view.rank.value_or(0) == 0) {
-    console.print(printable(view.launcher));
-    if (view.cluster) console.print(toText(*view.cluster));
+    text = printable(view.launcher) + "\n";
+    if (view.cluster) text += toText(*view.cluster) + "\n";
   }
-  console.print(printable(ownText(view)));
+  // In one piece, or other tasks' lines would come between.
+  Console(stdout, stderr, {}).print(text + printable(ownText(view)));
   return kSuccess;
 }
 

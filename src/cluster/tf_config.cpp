@@ -42,6 +42,8 @@ Json parseObject(const std::string& text) {
     if (!json.is_object())
       fail("is no JSON object; write {{\"cluster\": {{...}}, \"task\": {{...}}}}, or unset it");
     return json;
+  } catch (const Json::out_of_range&) {
+    fail("has a number that is larger than any; write places as HOST:PORT, and an index from 0 on");
   } catch (const Json::parse_error& error) {
     fail("is no JSON from character {} on; write {{\"cluster\": {{...}}, \"task\": {{...}}}}, or unset it",
          error.byte);

@@ -85,6 +85,7 @@ TEST(TfConfig, ThatIsNoObjectIsRefused) {
   for (const char* text : {"[]", "null", "3", "\"cluster\""})
     EXPECT_EQ(refusal(text), "TF_CONFIG is no JSON object; " + advice);
   EXPECT_MENTIONS(refusal(std::string(1'000'000, '[')), "is no JSON");
+  EXPECT_BEGINS(refusal("1e999"), "TF_CONFIG has a number that is larger than any");
 }
 
 TEST(TfConfig, NeedsACluster) {
