@@ -6,7 +6,7 @@
 
 A header is public, and installed, unless a comment in it says "Private to MODULE." or "For tests only". Public
 headers may include neither such headers nor third parties'; a private one is its own module's, and those for tests
-(and all in tests/) are for *_test.cpp files and each other.
+(and all in tests/) are for *_test.cpp files and each other. No two headers define a type of the same name.
 """
 import re
 import sys
@@ -57,6 +57,8 @@ THIRD_PARTIES = {
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+# The definition of a type outside of others.
+TYPE = re.compile(r"(?:struct|class|enum(?: class)?) ([A-Z]\w*)(?: final)?(?: :[^;]*)? ?\{")
 # cmake/CohortInstall.cmake has the same two.
 PRIVATE = re.compile(r"//[^\n]*\bPrivate to[ \n/]+[a-z]+\.")
 FOR_TESTS = re.compile(r"//[^\n]*\bFor tests only")
@@ -101,6 +103,7 @@ def violations_of_include(source, module, kind, quoted, header):
 
 def violations_in(source):
     """FILE:LINE: sentence, for the whole tree."""
+    types = {}  # one namespace has them all, and no linker would say that it took another module's
     for path in sorted(source.rglob("*")):
         if path.suffix not in {".h", ".cpp"}:
             continue
@@ -115,6 +118,9 @@ def violations_in(source):
             if match:
                 for sentence in violations_of_include(source, module, kind, match[1] == '"', match[2]):
                     yield f"{path}:{number}: {sentence}"
+            match = TYPE.match(line) if path.suffix == ".h" else None
+            if match and types.setdefault(match[1], path) != path:
+                yield f"{path}:{number}: {match[1]} is a type of {types[match[1]].relative_to(source)} already"
 
 
 def violations_in_table():
@@ -158,6 +164,9 @@ def self_test():
         "data/neighbour.cpp": '#include "dataset.h"\n',
         "engine/testing.cpp": '#include "tests/reference/naive_network.h"\n',
         "newcomer/thing.h": "#pragma once\n",
+        "comm/message.h": "struct Message {\n  struct Part {\n  };\n};\nclass Part;\n",
+        "data/part.h": "class Part : public Whole {\n};\n",
+        "center/message.h": "class Message final {\n};\n",
     }
     expected = {
         "graph/upward.h:1": "graph may not use engine",
@@ -180,6 +189,7 @@ def self_test():
         "data/neighbour.cpp:1": "does not begin with the name of a module",
         "engine/testing.cpp:1": "naive_network.h is for tests only",
         "newcomer/thing.h:1": "has no row",
+        "comm/message.h:1": "Message is a type of center/message.h already",
     }
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder)

@@ -21,7 +21,7 @@ void Center::opened(LinkId id, Link& link) {
   peers_[id].link = &link;
 }
 
-bool Center::received(LinkId id, const Message& message) {
+bool Center::received(LinkId id, const CenterMessage& message) {
   const auto found = peers_.find(id);
   if (found == peers_.end()) return false;
   wire::Envelope answer;
@@ -78,7 +78,7 @@ void Center::halt(bool isInterrupted) {
   if (leader_) leader_->halt(isInterrupted);
 }
 
-void Center::handle(LinkId id, Peer& peer, const Message& message) {
+void Center::handle(LinkId id, Peer& peer, const CenterMessage& message) {
   using What = wire::Envelope::WhatCase;
   const wire::Envelope& head = message.head;
   bytesReceived_ += message.payload.size();

@@ -35,7 +35,7 @@ class Center {
   // The link outlives its closing.
   void opened(LinkId id, Link& link);
   // False: the sender was refused, and its link is to be closed.
-  bool received(LinkId id, const Message& message);
+  bool received(LinkId id, const CenterMessage& message);
   void closed(LinkId id);
   // The run shall end when what is begun is finished: as interrupted, or as if its target was reached.
   void halt(bool isInterrupted);
@@ -84,7 +84,7 @@ class Center {
   bool leads() const { return place_.index == 0; }
   // A word that was on its way when the run was opened again.
   bool isOfAnother(std::uint64_t opening) const { return opening != 0 && opening != setup_->opening; }
-  void handle(LinkId id, Peer& peer, const Message& message);
+  void handle(LinkId id, Peer& peer, const CenterMessage& message);
   void on(LinkId id, Peer& peer, const wire::Hello& hello);
   void on(LinkId id, Peer& peer, const wire::Setup& message);
   void on(LinkId id, Peer& peer, const wire::Load& load, const Payload& payload);

@@ -22,7 +22,7 @@ constexpr int kMostRefusals = 20;  // in a row, of a worker that means well
 
 // ---- hearing
 
-void CenterClient::Impl::received(Server& server, const Message& message) {
+void CenterClient::Impl::received(Server& server, const CenterMessage& message) {
   using What = wire::Envelope::WhatCase;
   const wire::Envelope& head = message.head;
   const std::lock_guard lock(mutex_);

@@ -36,7 +36,7 @@ class CenterClient::Impl {
  private:
   struct Server : LinkListener {
     Server(Impl& owner, int number) : impl(owner), index(number) {}
-    void received(Message message) override { impl.received(*this, message); }
+    void received(CenterMessage message) override { impl.received(*this, message); }
     void closed(const std::string& reason) override { impl.closed(*this, reason); }
 
     Impl& impl;
@@ -69,7 +69,7 @@ class CenterClient::Impl {
   enum class Leaving { No, Allowed };
 
   // What is heard, by threads of the transport.
-  void received(Server& server, const Message& message);
+  void received(Server& server, const CenterMessage& message);
   void refused(Server& server, const wire::Refused& refused);
   void closed(Server& server, const std::string& why);
 

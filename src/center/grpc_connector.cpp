@@ -39,7 +39,7 @@ class ClientStream : public Stream {
   }
 
  private:
-  void hear(Message message) override {
+  void hear(CenterMessage message) override {
     const std::lock_guard lock(listening_);
     if (listener_ != nullptr) listener_->received(std::move(message));
   }

@@ -44,7 +44,7 @@ grpc::ByteBuffer toBytes(const wire::Envelope& head, std::span<const float> floa
   return {slices.data(), count};
 }
 
-std::optional<Message> toMessage(const std::shared_ptr<Held>& held) {
+std::optional<CenterMessage> toMessage(const std::shared_ptr<Held>& held) {
   std::vector<std::span<const std::byte>> parts;
   std::size_t size = 0;
   for (const grpc::Slice& slice : held->slices) {
@@ -68,7 +68,7 @@ std::optional<Message> toMessage(const std::shared_ptr<Held>& held) {
   if (!take(reinterpret_cast<std::byte*>(&length), kLengthBytes) || length > std::min(size, kLargestHead))
     return std::nullopt;
   std::string head(length, '\0');
-  Message message;
+  CenterMessage message;
   if (!take(reinterpret_cast<std::byte*>(head.data()), length) || !message.head.ParseFromString(head))
     return std::nullopt;
   parts.erase(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(next));
@@ -76,7 +76,7 @@ std::optional<Message> toMessage(const std::shared_ptr<Held>& held) {
   return message;
 }
 
-std::size_t costOf(const Message& message) {
+std::size_t costOf(const CenterMessage& message) {
   // With the queues' own entries and what an allocator adds.
   constexpr std::size_t kEach = 1024;
   return kEach + message.head.SpaceUsedLong() + message.payload.size();

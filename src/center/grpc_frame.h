@@ -37,8 +37,8 @@ struct Held {
 inline constexpr std::size_t kLargestHead = std::size_t{4} << 20;
 
 // Nothing where the bytes are no message.
-std::optional<Message> toMessage(const std::shared_ptr<Held>& held);
+std::optional<CenterMessage> toMessage(const std::shared_ptr<Held>& held);
 // The memory that it takes while it waits, roughly. No message is free.
-std::size_t costOf(const Message& message);
+std::size_t costOf(const CenterMessage& message);
 
 }  // namespace cohort

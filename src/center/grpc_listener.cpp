@@ -111,7 +111,7 @@ class ServerStream : public Stream {
                 .opened = std::make_shared<End>(std::static_pointer_cast<ServerStream>(alive))});
   }
 
-  void hear(Message message) override {
+  void hear(CenterMessage message) override {
     inbox_.put({.kind = Incoming::Kind::Received, .link = id_, .message = std::move(message)});
   }
   void startRead(grpc::ByteBuffer& bytes, Tag& tag) override { call_->stream.Read(&bytes, &tag); }

@@ -213,7 +213,7 @@ TEST_F(Listening, CutsWhoReadsNothingWhenAsked) {
 
 class Deaf : public LinkListener {
  public:
-  void received(Message) override {}
+  void received(CenterMessage) override {}
   void closed(const std::string&) override {}
 };
 

@@ -65,7 +65,7 @@ void Stream::begin() {
 
 void Stream::onRead(bool ok) {
   auto held = std::make_shared<Held>();
-  std::optional<Message> message;
+  std::optional<CenterMessage> message;
   if (ok) {
     received_.Dump(&held->slices);
     try {

@@ -96,7 +96,7 @@ class Stream {
   // Where no call has come about.
   void forget();
 
-  virtual void hear(Message message) = 0;
+  virtual void hear(CenterMessage message) = 0;
   virtual void startRead(grpc::ByteBuffer& bytes, Tag& tag) = 0;
   virtual void startWrite(const grpc::ByteBuffer& bytes, Tag& tag) = 0;
   // Under the mutex, at any time: all that is under way ends soon.

@@ -12,7 +12,7 @@ namespace {
 class PlayedStream : public Stream {
  public:
   struct Record {
-    std::vector<Message> heard;
+    std::vector<CenterMessage> heard;
     int reads = 0;
     int writes = 0;
     int finishes = 0;
@@ -41,7 +41,7 @@ class PlayedStream : public Stream {
   void answerFinish() { onFinished(); }
 
  private:
-  void hear(Message message) override { record_.heard.push_back(std::move(message)); }
+  void hear(CenterMessage message) override { record_.heard.push_back(std::move(message)); }
   void startRead(grpc::ByteBuffer& bytes, Tag& tag) override {
     ++record_.reads;
     reading_ = &bytes;

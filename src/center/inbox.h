@@ -17,7 +17,7 @@ struct Incoming {
   Kind kind = Kind::Received;
   LinkId link = 0;
   std::shared_ptr<Link> opened{};
-  Message message{};
+  CenterMessage message{};
 };
 
 class Inbox {

@@ -29,7 +29,7 @@ class Payload {
   std::size_t size_ = 0;
 };
 
-struct Message {
+struct CenterMessage {
   wire::Envelope head;
   Payload payload{};
 };
@@ -50,7 +50,7 @@ class Link {
 class LinkListener {
  public:
   virtual ~LinkListener() = default;
-  virtual void received(Message message) = 0;
+  virtual void received(CenterMessage message) = 0;
   virtual void closed(const std::string& why) = 0;
 };
 

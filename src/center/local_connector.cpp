@@ -7,8 +7,8 @@
 namespace cohort {
 namespace {
 
-Message messageOf(const wire::Envelope& head, std::span<const float> floats,
-                  std::shared_ptr<const void> keep) {
+CenterMessage messageOf(const wire::Envelope& head, std::span<const float> floats,
+                        std::shared_ptr<const void> keep) {
   return {.head = head, .payload = Payload({std::as_bytes(floats)}, std::move(keep))};
 }
 

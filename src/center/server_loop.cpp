@@ -59,7 +59,7 @@ void ServerLoop::refuse(LinkId id, Known& known, const char* sentence) {
   close(id, known);
 }
 
-void ServerLoop::hear(LinkId id, const Message& message) {
+void ServerLoop::hear(LinkId id, const CenterMessage& message) {
   const auto found = links_.find(id);
   if (found == links_.end() || found->second.closed) return;
   Known& known = found->second;

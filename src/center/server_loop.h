@@ -49,7 +49,7 @@ class ServerLoop {
   };
 
   void run();
-  void hear(LinkId id, const Message& message);
+  void hear(LinkId id, const CenterMessage& message);
   void refuse(LinkId id, Known& known, const char* sentence);
   void close(LinkId id, Known& known);
   bool isTooMuch(Known& known) const;

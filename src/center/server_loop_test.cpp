@@ -202,7 +202,7 @@ TEST_F(Looping, WhoIsToldToGoAndDoesNotIsCut) {
 
 class Quiet : public LinkListener {
  public:
-  void received(Message message) override {
+  void received(CenterMessage message) override {
     if (message.head.has_refused()) sentence.set_value(message.head.refused().sentence());
   }
   void closed(const std::string&) override { isClosed = true; }

@@ -15,7 +15,7 @@ namespace {
 // Waits for one answer.
 class Answer : public LinkListener {
  public:
-  void received(Message message) override {
+  void received(CenterMessage message) override {
     const std::lock_guard lock(mutex_);
     if (message.head.has_status()) status_ = message.head.status();
     changed_.notify_all();

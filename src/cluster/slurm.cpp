@@ -83,7 +83,7 @@ std::vector<std::string> stepHosts(const Environment& environment) {
 
 // Every task says where it is; where that is not where the others would look for it, nobody should start.
 void requireOwnPlace(const TaskMap& tasks, const Environment& environment) {
-  const Task& task = tasks.self();
+  const PlacedTask& task = tasks.self();
   const int node = numberOf(environment, "SLURM_NODEID").value_or(task.node);
   const int local = numberOf(environment, "SLURM_LOCALID").value_or(task.localIndex);
   if (node != task.node || local != task.localIndex) {

@@ -35,7 +35,7 @@ SlurmStep stepWith(const Environment& changes) {
 
 std::string hostsByRank(const SlurmStep& step) {
   std::string text;
-  for (const Task& task : step.tasks.tasks)
+  for (const PlacedTask& task : step.tasks.tasks)
     text += (text.empty() ? "" : " ") + task.host + "/" + std::to_string(task.localIndex);
   return text;
 }
@@ -48,7 +48,7 @@ TEST(SlurmStep, KnowsWhereEveryTaskIs) {
   const SlurmStep step = stepWith({{"SLURM_CPUS_PER_TASK", "4"}, {"SLURM_RESTART_COUNT", "2"}});
   EXPECT_EQ(hostsByRank(step), "n1/0 n1/1 n2/0 n2/1 n3/0");
   EXPECT_EQ(step.tasks.me, 3);
-  EXPECT_EQ(step.tasks.self(), (Task{"n2", 1, 1}));
+  EXPECT_EQ(step.tasks.self(), (PlacedTask{"n2", 1, 1}));
   EXPECT_EQ(step.job.id, "17");
   EXPECT_EQ(step.id, "0");
   EXPECT_EQ(step.job.restarts, 2);

@@ -15,7 +15,7 @@ namespace cohort {
 namespace {
 
 Member memberOf(const TaskMap& tasks, std::size_t rank) {
-  const Task& task = tasks.tasks[rank];
+  const PlacedTask& task = tasks.tasks[rank];
   return {.role = Role::Worker,
           .index = static_cast<int>(rank),
           .host = task.host,
@@ -38,7 +38,7 @@ int portOf(const Member& server, int firstPort) {
 
 std::vector<std::string> TaskMap::hosts() const {
   std::vector<std::string> hosts;
-  for (const Task& task : tasks) {
+  for (const PlacedTask& task : tasks) {
     if (task.localIndex == 0) hosts.push_back(task.host);
   }
   return hosts;

@@ -9,20 +9,20 @@
 
 namespace cohort {
 
-struct Task {
+struct PlacedTask {
   std::string host;
   int node = 0;        // hosts are numbered in the order in which the ranks name them
   int localIndex = 0;  // among the tasks of its host
 
-  bool operator==(const Task&) const = default;
+  bool operator==(const PlacedTask&) const = default;
 };
 
 // There is at least one task.
 struct TaskMap {
-  std::vector<Task> tasks;  // by rank
-  int me = 0;               // this process's rank
+  std::vector<PlacedTask> tasks;  // by rank
+  int me = 0;                     // this process's rank
 
-  const Task& self() const { return tasks[static_cast<std::size_t>(me)]; }
+  const PlacedTask& self() const { return tasks[static_cast<std::size_t>(me)]; }
   // By node.
   std::vector<std::string> hosts() const;
   bool operator==(const TaskMap&) const = default;

@@ -25,8 +25,9 @@ Ranks serversOf(const std::string& text, const TaskMap& tasks = kThreeNodes) {
 
 TEST(TaskMap, CountsNodesAndTheirTasksInTheOrderOfRanks) {
   const TaskMap map = tasksOnHosts({"b", "a", "b", "a", "a"}, 4);
-  EXPECT_EQ(map.tasks, (std::vector<Task>{{"b", 0, 0}, {"a", 1, 0}, {"b", 0, 1}, {"a", 1, 1}, {"a", 1, 2}}));
-  EXPECT_EQ(map.self(), (Task{"a", 1, 2}));
+  EXPECT_EQ(map.tasks,
+            (std::vector<PlacedTask>{{"b", 0, 0}, {"a", 1, 0}, {"b", 0, 1}, {"a", 1, 1}, {"a", 1, 2}}));
+  EXPECT_EQ(map.self(), (PlacedTask{"a", 1, 2}));
   EXPECT_EQ(map.hosts(), (std::vector<std::string>{"b", "a"}));
 }
 

@@ -25,8 +25,8 @@ Json readJson(const fs::path& path) {
   return json.is_object() ? json : Json(nullptr);
 }
 
-RunOutcome readOutcome(const fs::path& jobDirectory) {
-  RunOutcome outcome;
+StudyRunOutcome readOutcome(const fs::path& jobDirectory) {
+  StudyRunOutcome outcome;
   const Json json = readJson(jobDirectory / "outcome.json");
   if (json.is_null()) return outcome;
   try {
@@ -88,7 +88,7 @@ RunRecord readRecord(const Study& study, const StudyRun& run, const fs::path& jo
   return record;
 }
 
-void writeOutcome(const fs::path& jobDirectory, const RunOutcome& outcome) {
+void writeOutcome(const fs::path& jobDirectory, const StudyRunOutcome& outcome) {
   const Json json{{"command", outcome.command},
                   {"attempts", outcome.attempts},
                   {"exit_code", outcome.exitCode ? Json(*outcome.exitCode) : Json(nullptr)},

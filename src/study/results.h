@@ -15,7 +15,7 @@
 namespace cohort {
 
 // How the processes of one run ended: runs/NAME/outcome.json.
-struct RunOutcome {
+struct StudyRunOutcome {
   std::vector<std::string> command = {};
   int attempts = 0;                  // processes that were started for it
   std::optional<int> exitCode = {};  // of the last one; nothing where none has ended, or its end was not seen
@@ -27,7 +27,7 @@ struct RunOutcome {
 struct RunRecord {
   const StudyRun* run = nullptr;
   std::vector<std::string> varied = {};  // this run's values of Study::varied
-  RunOutcome outcome = {};
+  StudyRunOutcome outcome = {};
   bool finished = false;
   nlohmann::ordered_json summary = {};  // null where there is none
 
@@ -39,7 +39,7 @@ struct RunRecord {
 // The record of a run from its job directory's files; absent or damaged ones count as not there.
 RunRecord readRecord(const Study& study, const StudyRun& run, const std::filesystem::path& jobDirectory,
                      const NetworkRegistry& networks);
-void writeOutcome(const std::filesystem::path& jobDirectory, const RunOutcome& outcome);
+void writeOutcome(const std::filesystem::path& jobDirectory, const StudyRunOutcome& outcome);
 
 // The last line of a text file that has more than blanks; "" without one.
 std::string lastLineOf(const std::filesystem::path& path);

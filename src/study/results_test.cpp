@@ -71,12 +71,12 @@ TEST(Csv, HasARowForEveryRunThatEnded) {
 TEST(Outcome, IsReadAsItWasWritten) {
   const TestDirectory folder;
   const Study study = twoAxes();
-  const RunOutcome outcome{.command = {"cohort", "train"},
-                           .attempts = 2,
-                           .exitCode = 3,
-                           .wallSeconds = 1.5,
-                           .lastLine = "cannot \xff write",
-                           .machine = "m"};
+  const StudyRunOutcome outcome{.command = {"cohort", "train"},
+                                .attempts = 2,
+                                .exitCode = 3,
+                                .wallSeconds = 1.5,
+                                .lastLine = "cannot \xff write",
+                                .machine = "m"};
   writeOutcome(folder.path(), outcome);
   const RunRecord record = readRecord(study, study.runs[0], folder.path(), builtinNetworks());
   EXPECT_EQ(record.outcome.command, outcome.command);

@@ -144,7 +144,7 @@ bool Runner::waitForLock(const fs::path& job) {
 }
 
 int Runner::runProcess(RunRecord& record, const fs::path& job, StudyObserver::Progress& progress) {
-  RunOutcome& outcome = record.outcome;
+  StudyRunOutcome& outcome = record.outcome;
   outcome.command = {"cohort", "train", "--job-dir", job.string()};
   if (!study_.configText.empty()) {
     outcome.command.emplace_back("--config");

@@ -14,7 +14,7 @@ namespace {
 
 using namespace cohort;
 
-std::optional<Message> parse(std::span<const std::uint8_t> bytes, std::size_t piece) {
+std::optional<CenterMessage> parse(std::span<const std::uint8_t> bytes, std::size_t piece) {
   auto held = std::make_shared<Held>();
   while (!bytes.empty()) {
     const std::size_t some = std::min(bytes.size(), piece);
@@ -25,13 +25,13 @@ std::optional<Message> parse(std::span<const std::uint8_t> bytes, std::size_t pi
   return toMessage(held);
 }
 
-std::vector<std::byte> payloadOf(const Message& message) {
+std::vector<std::byte> payloadOf(const CenterMessage& message) {
   std::vector<std::byte> payload(message.payload.size());
   message.payload.copyTo(payload);
   return payload;
 }
 
-void requireSame(const std::optional<Message>& found, const Message& expected) {
+void requireSame(const std::optional<CenterMessage>& found, const CenterMessage& expected) {
   if (!found) failFuzzing("The same bytes are a message, and none.");
   if (found->head.SerializeAsString() != expected.head.SerializeAsString())
     failFuzzing("An envelope depends on how its bytes were cut.");
@@ -44,8 +44,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const google::protobuf::LogSilencer kQuiet;
   if (size == 0) return 0;
   const std::span<const std::uint8_t> bytes(data + 1, size - 1);
-  const std::optional<Message> cut = parse(bytes, 1U + data[0]);
-  const std::optional<Message> whole = parse(bytes, bytes.size() + 1);
+  const std::optional<CenterMessage> cut = parse(bytes, 1U + data[0]);
+  const std::optional<CenterMessage> whole = parse(bytes, bytes.size() + 1);
   if (!cut) {
     if (whole) failFuzzing("The same bytes are a message, and none.");
     return 0;
@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const grpc::ByteBuffer sent = toBytes(cut->head, *floats, floats);
   auto held = std::make_shared<Held>();
   if (!sent.Dump(&held->slices).ok()) failFuzzing("What is sent cannot be read.");
-  const std::optional<Message> again = toMessage(held);
+  const std::optional<CenterMessage> again = toMessage(held);
   if (payload.size() % sizeof(float) == 0) requireSame(again, *cut);
   return 0;
 }
