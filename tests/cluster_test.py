@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""cluster_test.py PROGRAM [unittest options]: what `cohort cluster show` understands of invented environments."""
+"""cluster_test.py PROGRAM [unittest options]: what the program understands of invented environments."""
 
 import json
 import os
@@ -118,6 +118,26 @@ class Show(ClusterTest):
                                        environment=environment)
         self.assertEqual(first, "--ps-hosts and --worker-hosts: 2 workers, 1 server")
         self.assertEqual(members[2], "* worker 1  n2    0      n2:2")
+
+
+class Singletons(ClusterTest):
+    RUN = "--network mnist-fc --dataset synthetic --samples 40 --test-samples 8 --batch-size 8 --train-steps 1".split()
+
+    def train(self, environment, code=0):
+        own = {name: text for name, text in os.environ.items() if not name.startswith(LAUNCHERS)}
+        return self.run_program("train", *self.RUN, "--job-dir", "job", code=code, env={**own, **environment})
+
+    def test_tasks_that_would_each_train_alone_are_refused(self):
+        for environment, launcher, fix in ((step(1), "srun has started 6 tasks", "give srun --mpi=pmix"),
+                                           ({"PMI_SIZE": "4", "PMI_RANK": "1"}, "another MPI's mpirun", "use Open MPI's")):
+            with self.subTest(launcher):
+                refusal = self.train(environment, code=2).stderr
+                self.assertRegex(refusal, rf"\Acohort: {launcher}.*; {fix}[^\n]*\n\Z")
+                self.assertFalse((self.folder / "job").exists(), "nothing is begun")
+
+    def test_one_task_and_a_batch_script_train(self):
+        self.train(BATCH)
+        self.train(step(0, SLURM_STEP_NUM_TASKS="1", SLURM_STEP_TASKS_PER_NODE="1", SLURM_STEP_NODELIST="n1"))
 
 
 class Refusals(ClusterTest):

@@ -16,10 +16,12 @@
 #include "cli/commands.h"
 #include "cli/console_observer.h"
 #include "cli/exit_code.h"
+#include "cli/process_environment.h"
 #include "cli/run.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
 #include "cli/train_request.h"
+#include "cluster/singletons.h"
 #include "comm/channel.h"
 #include "comm/mpi_transport.h"
 #include "launch/supervisor.h"
@@ -111,6 +113,12 @@ class Watch {
   SupervisorLink& link_;
 };
 
+// N tasks that each train the whole run in the same folder are never what somebody wanted.
+void requireNoSingletons(int mpiSize) {
+  const std::string note = singletonsNote(processEnvironment(), mpiSize);
+  if (!note.empty()) throw UsageError(note);
+}
+
 // Started by mpirun, workers have nobody who would start servers, and would do something else than they were told.
 void requireNoCenter(const RunConfig& config) {
   if (!hasCenter(config)) return;
@@ -147,6 +155,7 @@ int trainUnderMpi(const RunContext& context, const TrainArguments& arguments) {
                     terminalOptions(session.rank() == 0 ? arguments.verbosity : Verbosity::Quiet));
     const RunConfig config =
         requestOf(context, arguments, {{"workers", {std::to_string(session.size())}}}).config;
+    requireNoSingletons(session.size());
     requireNoCenter(config);
     // The supervisor knows better who stands still.
     Communicator workers(
@@ -204,6 +213,7 @@ int trainCommand(const RunContext& context, const TrainArguments& arguments) {
                     arguments.insecure ? "--insecure" : "--credentials"));
   }
   if (startedByMpi()) return trainUnderMpi(context, arguments);
+  requireNoSingletons(1);
   Request request = requestOf(context, arguments);
   if (hasCenter(request.config)) return superviseWithCenter(arguments, std::move(request));
   if (request.config.workers > 1) return superviseTraining(arguments, std::move(request));
