@@ -47,7 +47,7 @@ class MpiTransport : public Transport {
     const std::size_t items = areFloats ? bytes / sizeof(float) : bytes;
     COHORT_CHECK(items <= INT_MAX, "a message has less than 8 GiB");
     const int count = static_cast<int>(items);
-    const MPI_Datatype type = areFloats ? MPI_FLOAT : MPI_BYTE;
+    MPI_Datatype type = areFloats ? MPI_FLOAT : MPI_BYTE;
     MPI_Request request = MPI_REQUEST_NULL;
     require(message.direction == Message::Direction::Send
                 ? MPI_Send_init(message.memory.data(), count, type, message.peer, message.tag, MPI_COMM_WORLD,
