@@ -30,4 +30,4 @@ configure_package_config_file(cmake/cohort-config.cmake.in ${PROJECT_BINARY_DIR}
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/cohort-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(EXPORT cohort-targets NAMESPACE cohort:: DESTINATION ${COHORT_PACKAGE_DIR})
 install(FILES ${PROJECT_BINARY_DIR}/cohort-config.cmake ${PROJECT_BINARY_DIR}/cohort-config-version.cmake
-  cmake/FindDnnl.cmake cmake/FindXxhash.cmake DESTINATION ${COHORT_PACKAGE_DIR})
+  cmake/FindDnnl.cmake cmake/FindXxhash.cmake cmake/FindHwloc.cmake DESTINATION ${COHORT_PACKAGE_DIR})

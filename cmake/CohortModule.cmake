@@ -1,7 +1,8 @@
 # One folder, one target: cohort_module(NAME [THREADS] USES other modules… LIBRARIES third parties…) makes the static library
 # cohort_NAME from the folder's sources and, where there are *_test.cpp files, the test program NAME_test, which also
 # gets the TEST_SOURCES (of tests/, included as "tests/…"). PROTOS foo.proto… are compiled too; .cpp files include
-# "NAME/foo.pb.h".
+# "NAME/foo.pb.h". Where sources are compiled together (COHORT_BATCH), those of ALONE are not: they have private names that
+# others of their module have too.
 
 add_library(cohort_options INTERFACE)
 target_compile_features(cohort_options INTERFACE cxx_std_20)
@@ -9,6 +10,8 @@ target_compile_options(cohort_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
   # g++ 12 sees overlaps in std::string that are not there (GCC bug 105651).
   -Wno-restrict
+  # g++ takes sources that are compiled together for headers.
+  $<$<AND:$<NOT:$<EQUAL:${COHORT_BATCH},1>>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>
   # clang does not know all warnings of g++ that are switched off here.
   $<$<CXX_COMPILER_ID:Clang>:-Wno-unknown-warning-option>
   # The same bits from every compiler choice: no fused multiply-adds that the source does not ask for.
@@ -35,12 +38,46 @@ if(COHORT_TESTS)
   add_custom_target(threaded_tests)
 endif()
 
+# Replaces the sources in the list by files that include COHORT_BATCH of them each, but for those of `alone`. (CMake's unity builds
+# include by absolute paths, so that a compiler cache would know no other clone's objects.)
+function(cohort_batches list name alone)
+  set(result)
+  set(batch)
+  set(number 0)
+  foreach(source IN LISTS ${list} ITEMS end)
+    cmake_path(GET source FILENAME file)
+    if(source STREQUAL end OR NOT file IN_LIST alone)
+      if(NOT source STREQUAL end)
+        list(APPEND batch ${source})
+      endif()
+      list(LENGTH batch size)
+      if(size EQUAL COHORT_BATCH OR (source STREQUAL end AND size GREATER 0))
+        if(size GREATER 1)
+          list(TRANSFORM batch REPLACE "^${PROJECT_SOURCE_DIR}/src/(.*)$" "#include \"\\1\"\n")
+          list(JOIN batch "" text)
+          set(batch ${CMAKE_CURRENT_BINARY_DIR}/batches/${name}_${number}.cpp)
+          file(CONFIGURE OUTPUT ${batch} CONTENT "${text}" @ONLY)
+        endif()
+        list(APPEND result ${batch})
+        set(batch)
+        math(EXPR number "${number} + 1")
+      endif()
+    else()
+      list(APPEND result ${source})
+    endif()
+  endforeach()
+  set(${list} ${result} PARENT_SCOPE)
+endfunction()
+
 function(cohort_module name)
-  cmake_parse_arguments(ARG "THREADS" "" "USES;LIBRARIES;TEST_SOURCES;PROTOS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADS" "" "USES;LIBRARIES;TEST_SOURCES;PROTOS;ALONE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+
+  cohort_batches(sources ${name} "${ARG_ALONE}")
+  cohort_batches(tests ${name}_test "${ARG_ALONE}")
 
   add_library(cohort_${name} STATIC ${sources})
   set_target_properties(cohort_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
@@ -62,6 +99,8 @@ function(cohort_module name)
     if(ARG_TEST_SOURCES)
       target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
     endif()
+    # Tests are compiled more often than they run.
+    target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1>)
     add_dependencies(unit_tests ${name}_test)
     if(ARG_THREADS)
       add_dependencies(threaded_tests ${name}_test)

@@ -5,7 +5,7 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=setup.sh
 source "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/setup.sh"
 
-programs=build/fuzz/tests/fuzz
+programs=build/asan/tests/fuzz
 findings=build/fuzz/findings
 
 # Begins with the seeds alone, so that a run repeats another as far as the clock lets it.
@@ -15,7 +15,7 @@ fuzz() {
   ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1} \
   UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1} TMPDIR=$corpus \
     "$programs/${target}_fuzz" -max_total_time="$seconds" -seed=1 -timeout=10 -rss_limit_mb=1024 -malloc_limit_mb=256 \
-    -print_final_stats=1 -artifact_prefix="$findings/$target-" "$(mktemp -d -p "$corpus")" "build/fuzz/seeds/$target" \
+    -print_final_stats=1 -artifact_prefix="$findings/$target-" "$(mktemp -d -p "$corpus")" "build/asan/seeds/$target" \
     >"$log" 2>&1 </dev/null || status=$?
   rm -rf -- "$corpus"
   if ((status == 0)); then
@@ -39,7 +39,7 @@ seconds=${1:-15}
 targets=("${@:2}")
 needPackages packages.txt
 needPackages packages-check.txt
-build fuzz fuzz
+build asan fuzz
 mkdir -p "$findings"
 if ((${#targets[@]} == 0)); then
   for program in "$programs"/*_fuzz; do

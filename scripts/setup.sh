@@ -23,6 +23,15 @@ showEndOf() {
 # The packages named in a list; what follows # is a comment.
 packagesIn() { sed 's/#.*//; /^[[:space:]]*$/d; s/[[:space:]]//g' "$1"; }
 
+# The lines of a list for these packages: each with what it is for.
+purposesOf() {
+  local list=$1 package
+  shift
+  for package in "$@"; do
+    sed -n "s/^\\($package\\)[[:space:]]*#[[:space:]]*/\\1\t/p" "$list"
+  done | while IFS=$'\t' read -r package purpose; do printf '  %-24s%s\n' "$package" "$purpose" >&2; done
+}
+
 missingPackages() {
   local installed
   # dpkg-query complains about, and leaves out, what it has never heard of.
@@ -42,12 +51,15 @@ asRoot() {
   fi
 }
 
+# installPackages LIST PACKAGES…
 installPackages() {
-  local log=$root/build/packages.log
+  local log=$root/build/packages.log list=$1
+  shift
   local -a get=(env DEBIAN_FRONTEND=noninteractive apt-get -qy -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300)
   if ! asRoot true; then
-    say "these Debian packages are missing, and installing them needs root or sudo: $*"
-    say "going on with what CMAKE_PREFIX_PATH offers (${CMAKE_PREFIX_PATH:-it is not set})"
+    say "these Debian packages are missing, and installing them needs root or sudo:"
+    purposesOf "$list" "$@"
+    say "going on without; CMAKE_PREFIX_PATH is ${CMAKE_PREFIX_PATH:-not set}, loaded modules are ${LOADEDMODULES:-none}"
     return
   fi
   say "installing Debian packages: $*"
@@ -67,7 +79,7 @@ needPackages() {
   if command -v dpkg-query >/dev/null; then
     missing=$(missingPackages "$list")
     # shellcheck disable=SC2086
-    [[ -z $missing ]] || installPackages $missing
+    [[ -z $missing ]] || installPackages "$list" $missing
   else
     say "this is no Debian: what scripts/$1 names must be here already; going on"
   fi
@@ -90,6 +102,29 @@ progress() {
   if [[ -n $shown && -t 2 ]]; then printf '\r\033[K' >&2; fi
 }
 
+# Programs that the build cannot do without, all that are missing at once.
+needTools() {
+  local missing=()
+  command -v cmake >/dev/null || missing+=("cmake (3.25 or newer)")
+  command -v ninja >/dev/null || missing+=("ninja")
+  command -v "${CXX:-c++}" >/dev/null || missing+=("${CXX:-c++} (a C++20 compiler such as g++ 12; CXX names another)")
+  ((${#missing[@]} == 0)) && return
+  say "these programs are missing; install them, or load the modules that have them, and start again:"
+  printf '  %s\n' "${missing[@]}" >&2
+  return 1
+}
+
+# Why configuring failed: the libraries that are missing, or the end of the log.
+showWhyNot() {
+  local begin='^ *These libraries are missing:' end='start again\.'
+  if grep -q "$begin" "$1"; then
+    say "configuring failed; the whole log: $1"
+    sed -n "/$begin/,/$end/p" "$1" >&2
+  else
+    showEndOf "$1" "configuring failed"
+  fi
+}
+
 build() {
   local preset=$1 directory=$root/build/$1 log=$root/build/$1.log
   shift
@@ -104,10 +139,13 @@ build() {
     # Two builds in one folder would spoil each other.
     if command -v flock >/dev/null; then flock 9; fi
     if [[ ! -f $directory/build.ninja || $root/CMakePresets.json -nt $directory/build.ninja ]]; then
+      needTools || exit 1
       say "configuring build/$preset"
       if ! cmake -S "$root" --preset "$preset" >"$log" 2>&1; then
         rm -f "$root"/build/*.checked
-        showEndOf "$log" "configuring failed"
+        showWhyNot "$log"
+        # What was found goes with it: the next try may have modules, or other folders.
+        [[ -f $directory/build.ninja ]] || rm -f "$directory/CMakeCache.txt"
         exit 1
       fi
     fi

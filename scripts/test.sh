@@ -9,8 +9,9 @@ ctestOptions=()
 for argument in "$@"; do
   if [[ $argument == --all ]]; then all=yes; else ctestOptions+=("$argument"); fi
 done
-jobs=$(nproc)
-export CTEST_PARALLEL_LEVEL=${CTEST_PARALLEL_LEVEL:-$jobs}
+# Tests of processes mostly wait: half as many again as there are cores keep these busy.
+cores=$(nproc)
+export CTEST_PARALLEL_LEVEL=${CTEST_PARALLEL_LEVEL:-$((cores + (cores + 1) / 2))}
 
 cppFiles() { find . -path ./build -prune -o \( -name '*.h' -o -name '*.cpp' \) -print | sort; }
 
@@ -28,12 +29,13 @@ borderCheck() { scripts/check_borders.py --self-test && scripts/check_borders.py
 
 tidyCheck() { build release && scripts/tidy.py --self-test && scripts/tidy.py build/release; }
 
-# What later stages need, built with what the tests leave of the cores: they wait half of their time. A build that fails here
-# is told by its stage, which builds again.
-buildAhead() {
+# What later stages need, done with what the tests leave of the cores: they wait half of their time. What fails here is told by its
+# stage, which does it again; clang-tidy remembers what is clean.
+workAhead() {
   renice -n 19 "$BASHPID"
-  build asan unit_tests
+  build asan unit_tests fuzz
   build tsan threaded_tests
+  build release && scripts/tidy.py build/release
 }
 
 outputs=$(mktemp -d)
@@ -55,6 +57,7 @@ stage() {
 
 cd -- "$root"
 needPackages packages.txt
+needPackages packages-test.txt
 if [[ -z $all ]]; then
   ctestOptions+=(--label-exclude 'browser|long')  # a browser is among the packages of --all
   testsOf release
@@ -62,7 +65,7 @@ if [[ -z $all ]]; then
 fi
 
 needPackages packages-check.txt
-buildAhead >/dev/null 2>&1 </dev/null &
+workAhead >/dev/null 2>&1 </dev/null &
 stage "tests" failuresOf release
 stage "format" formatCheck
 stage "module borders" borderCheck

@@ -35,6 +35,15 @@ def cache_folder():
     return folder
 
 
+def apart(entry, root):
+    """A file that only includes sources, to compile them together, as its sources: each with its options. Others as they are."""
+    file = Path(entry["file"])
+    if file.parent.name != "batches":
+        return [entry]
+    sources = [str(root / "src" / name) for name in re.findall(r'^#include "(.*)"$', file.read_text(), re.M)]
+    return [{**entry, "file": source, "command": entry["command"].replace(entry["file"], source)} for source in sources]
+
+
 def options_of(entry):
     """The compiler's options that matter to what it reads."""
     words = [word for word in shlex.split(entry["command"]) if not word.endswith("ccache")]
@@ -87,13 +96,16 @@ def look_at(build, root, entries):
     version = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
     configuration = (root / ".clang-tidy").read_bytes()
     folder = cache_folder()
+    database = build / "tidy"
+    database.mkdir(exist_ok=True)
+    (database / "compile_commands.json").write_text(json.dumps(list(entries.values())))
 
     def look(path):
         checks = ["--checks=" + ",".join(("-*", *CHECKS_OF_TESTS))] if path.endswith("_test.cpp") else []
         key = key_of(entries[path], root, build, [version, configuration, " ".join(checks).encode()])
         if key and (folder / key).exists():
             return ""
-        done = subprocess.run(["clang-tidy", "--quiet", "-p", str(build), *checks, path], capture_output=True, text=True,
+        done = subprocess.run(["clang-tidy", "--quiet", "-p", str(database), *checks, path], capture_output=True, text=True,
                               check=False)
         if done.returncode == 0:
             if key:
@@ -127,14 +139,16 @@ def self_test():
             place.mkdir(parents=True)
         os.environ["XDG_CACHE_HOME"] = str(Path(folder, "cache"))
         source = str(root / "src/a.cpp")
-        entry = {"directory": str(build), "file": source,
-                 "command": f"ccache c++ -I{root}/src -std=c++20 -MD -MT a.o -MF a.d -o a.o -c {source}"}
+        batch = build / "batches/a_0.cpp"
+        batch.parent.mkdir()
+        batch.write_text('#include "a.cpp"\n')
+        together = {"directory": str(build), "file": str(batch),
+                    "command": f"ccache c++ -I{root}/src -std=c++20 -MD -MT a.o -MF a.d -o a.o -c {batch}"}
 
         def clean(extra=""):
-            known = {**entry, "command": entry["command"].replace("-std", extra + " -std")}
-            (build / "compile_commands.json").write_text(json.dumps([known]))
+            known = {**together, "command": together["command"].replace("-std", extra + " -std")}
             with contextlib.redirect_stdout(io.StringIO()):
-                return look_at(build, root, {source: known})
+                return look_at(build, root, {source: entry for entry in apart(known, root)})
 
         def require(fact, otherwise):
             if not fact:
@@ -159,8 +173,8 @@ def main():
     if sys.argv[1:] == ["--self-test"]:
         return self_test()
     build = Path(sys.argv[1]).resolve()
-    entries = {entry["file"]: entry for entry in json.loads((build / "compile_commands.json").read_text())
-               if not entry["file"].endswith(".pb.cc")}
+    entries = {entry["file"]: entry for together in json.loads((build / "compile_commands.json").read_text())
+               for entry in apart(together, build.parent.parent) if not entry["file"].endswith(".pb.cc")}
     sys.exit(0 if look_at(build, build.parent.parent, entries) else 1)
 
 

@@ -5,13 +5,11 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import time
 import unittest
 from pathlib import Path
 
 from center_program import LONG, OWN_PACE, SMALL, ByHand
-from program import LIMIT, PROGRAM
+from program import LIMIT
 
 
 class Joining(ByHand):
@@ -117,7 +115,7 @@ class Serving(ByHand):
         worker = self.join((a, b), *LONG, "--train-steps", "1000000")
         self.reach(worker, lambda: self.newest() >= 50)
         shown = self.run_program("status", folder).stdout
-        self.assertRegex(shown, rf"\Absp: step \d+ of 1000000, 1 member, 0 gradients dropped\n(.*\n)+server 0 at {a}: (.*\n)+"
+        self.assertRegex(shown, rf"(?m)^bsp: step \d+ of 1000000, 1 member, 0 gradients dropped\n(.*\n)+server 0 at {a}: (.*\n)+"
                                 rf"server 1 at {b}: ")
         first.send_signal(signal.SIGTERM)
         self.finish(first, code=75)
@@ -129,7 +127,8 @@ class Serving(ByHand):
         folder = self.folder / "center"
         _, address = self.serve(job=folder, listen="0.0.0.0:0")
         port = address.split(":")[1]
-        self.assertEqual(self.run_program("status", folder).stdout, f"server 0 at 127.0.0.1:{port}: no run yet\n")
+        self.assertRegex(self.run_program("status", folder).stdout,
+                         rf"no worker has said anything here\nserver 0 at 127\.0\.0\.1:{port}: no run yet\n\Z")
 
     def test_two_servers_of_one_number_do_not_share_it(self):
         self.serve(job=self.folder / "center")
@@ -276,10 +275,8 @@ class Refusals(ByHand):
     def test_nobody_is_there(self):
         with socket.create_server(("127.0.0.1", 0)) as closed:
             address = f"127.0.0.1:{closed.getsockname()[1]}"
-        start = time.monotonic()
         self.assertRegex(self.refused(address, *SMALL, "--recovery-wait", "2s", code=4),
                          rf"server 0 at {address} did not come back within 2 s \(--recovery-wait\): ")
-        self.assertLess(time.monotonic() - start, 15)
 
     def test_servers_that_are_named_wrong(self):
         servers = [self.serve(index=index, servers=2) for index in (0, 1)]
@@ -331,17 +328,6 @@ class Refusals(ByHand):
                 self.assertIn(sentence, done.stderr)
                 self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         self.assertEqual([path.name for path in self.folder.iterdir()], ["tmp"])
-
-    def test_workers_of_mpirun_have_no_center(self):
-        for rule in (["--sync", "async"], ["--sync", "backup"], ["--servers", "2"]):
-            with self.subTest(rule):
-                done = subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "2", PROGRAM, "train", *SMALL,
-                                       "--train-steps", "5", "--job-dir", self.job, *rule], cwd=self.folder, text=True,
-                                      capture_output=True, timeout=LIMIT, check=False, env=os.environ)
-                self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
-                self.assertIn(f"cohort: worker 0: {' '.join(rule)} is training with a center, which workers that mpirun starts "
-                              "do not have; ", done.stderr)
-                self.assertFalse(self.job.exists())
 
     def test_what_older_names_say_is_shown(self):
         done = self.train(*SMALL, "--train-steps", "5", "--servers", "1", "--eval-batch-size", "100")

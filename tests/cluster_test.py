@@ -73,12 +73,22 @@ class Show(ClusterTest):
     def test_servers_of_a_slurm_step(self):
         first, members, _ = self.table("--sync", "async", environment=step(0))
         self.assertEqual(first, "SLURM job 17, step 4: 4 workers, 2 servers on n[1-3]")
+        self.assertEqual(members[0], "* server 0  0     n1    0")
+        first, members, _ = self.table("--sync", "async", "--server-port", "7000", environment=step(0))
         self.assertEqual(members[:3], ["* server 0  0     n1    0      n1:7000", "  server 1  1     n1    1      n1:7001",
                                        "  worker 0  2     n2    0"])
         for arguments in (["--server-tasks", "2,5"], ["--sync", "ssp", "--server-tasks", "2,5"]):
-            first, members, _ = self.table(*arguments, environment=step(0))
+            first, members, _ = self.table(*arguments, "--server-port", "7000", environment=step(0))
             self.assertEqual([line.split()[-1] for line in members if "server" in line], ["n2:7000", "n3:7001"])
             self.assertIn("* worker 0", members[0])
+
+    def test_groups(self):
+        _, members, _ = self.table("--sync", "group", "--groups", "2", environment=step(0))
+        self.assertEqual([line.split()[4] for line in members if "worker" in line], ["n2", "n2", "n3", "n3"])
+        self.assertEqual([line.split()[3] for line in members if "worker" in line], ["0", "0", "1", "1"])
+        place = ["--worker-hosts", "a:1,b:1,c:1", "--job-name", "worker", "--task-index", "0", "--sync", "group", "--groups"]
+        self.assertIn("  worker 2  2      c", self.table(*place, "3")[1][2])
+        self.expect_refusal("3 workers do not divide into 2 groups", *place, "2")
 
     def test_of_many_tasks_the_first_has_the_table(self):
         done = self.show("--sync", "async", environment=step(3))
@@ -93,7 +103,7 @@ class Show(ClusterTest):
     def test_mpirun_on_one_host(self):
         first, members, own = self.table("--sync", "backup", environment=mpirun(0, 3, 3))
         self.assertEqual(first, "MPI: rank 0 of 3, all on this host; 2 workers, 1 server")
-        self.assertRegex("\n".join(members), r"^\* server 0  0 .*:7000\n  worker 0  1 .*\n  worker 1  2 .*$")
+        self.assertRegex("\n".join(members), r"^\* server 0  0 .*\n  worker 0  1 .*\n  worker 1  2 .*$")
         self.assertIn("rank 0, server 0", own)
 
     def test_mpirun_on_several_hosts_tells_no_places(self):
@@ -101,6 +111,11 @@ class Show(ClusterTest):
         self.assertIn("MPI: rank 0 of 4; mpirun does not tell on which hosts", lines[0])
         self.assertRegex(lines[1], "^rank 0, this process: on ")
         self.assertEqual(len(lines), 2)
+
+    def test_without_servers_the_chief_serves(self):
+        for workers, arguments in ((["a:1", "b:1"], []), (["a:1"], ["--sync", "ssp"])):
+            first, _, _ = self.table(*arguments, environment=tf_config({"worker": workers}, type="worker", index=0))
+            self.assertIn("; worker 0 serves too", first)
 
     def test_tf_config(self):
         first, members, own = self.table("--sync", "async", environment=tf_config(CLUSTER, type="worker", index=0))
@@ -144,14 +159,12 @@ class Refusals(ClusterTest):
     def test_of_flags(self):
         hosts = ["--worker-hosts", "a:1,b:1", "--ps-hosts", "p:1"]
         for sentence, arguments in (
-                ("give --job-name ps or worker", hosts),
+                ("give --job-name ps, worker or evaluator", hosts),
                 ("give --task-index", [*hosts, "--job-name", "ps"]),
                 ("--task-index 2 is not in --worker-hosts", [*hosts, "--job-name", "worker", "--task-index", "2"]),
                 ("give --worker-hosts", ["--ps-hosts", "p:1", "--job-name", "ps", "--task-index", "0"]),
                 ("--task-index", [*hosts, "--job-name", "worker", "--task-index", "one"]),
                 ("'a' without a port", ["--worker-hosts", "a", "--job-name", "worker", "--task-index", "0"]),
-                ("--sync async needs a server; name one in --ps-hosts",
-                 ["--worker-hosts", "a:1", "--job-name", "worker", "--task-index", "0", "--sync", "async"]),
                 ("--server-tasks chooses among tasks", ["--server-tasks", "1"]),
                 ("--server-tasks chooses among tasks", [*hosts, "--job-name", "ps", "--task-index", "0", "--server-tasks", "1"]),
                 ("no synchronisation rule called 'quick'", ["--sync", "quick"]),
@@ -183,8 +196,6 @@ class Refusals(ClusterTest):
                 ("without quotes", '{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": "0"}}')):
             with self.subTest(text):
                 self.expect_refusal(sentence, environment={"TF_CONFIG": text})
-        self.expect_refusal('--sync ssp needs a server; name one in the "ps" of TF_CONFIG', "--sync", "ssp",
-                            environment=tf_config({"worker": ["a:1"]}, type="worker", index=0))
 
     def test_of_mpirun(self):
         self.expect_refusal("OMPI_COMM_WORLD_RANK is 4, and OMPI_COMM_WORLD_SIZE is 4", environment=mpirun(4, 4, 2))

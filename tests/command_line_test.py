@@ -10,7 +10,7 @@ from training_run import SMALL, TrainingTest
 class Words(TrainingTest):
     def test_help_fits_100_columns(self):
         for arguments in (["--help"], ["train", "--help"], ["eval", "--help"], ["describe", "--help"],
-                          ["cluster", "show", "--help"]):
+                          ["cluster", "show", "--help"], ["launch", "--help"]):
             text = self.run_program(*arguments).stdout
             self.assertIn("Usage: cohort", text)
             self.assertLessEqual(max(map(len, text.splitlines())), 100, arguments)
@@ -38,10 +38,11 @@ class Words(TrainingTest):
         self.expect_error(2, r"--quantum; see cohort train --help", "train", "--quantum")
         self.expect_error(2, r"--learning-rat; see|did you mean --lr", "train", "--learning-rat", "1")
         self.expect_error(2, r"'minst' \(did you mean 'mnist'\?\)", "train", "--dataset", "minst")
-        self.expect_error(2, r"'trian' is no command: it is train, serve, credentials, status, cluster, eval, describe, data, report, study, "
-                             r"verify or bench", "trian")
+        commands = ("train, launch, serve, credentials, status, cluster, doctor, slurm, eval, describe, data, bench, report, verify, "
+                    "replay or study")
+        self.expect_error(2, rf"'trian' is no command: it is {commands}", "trian")
         self.expect_error(2, r"did you mean 'mnist-cnn'\?", "train", "--network", "mnist-cn")
-        self.expect_error(2, r"train, serve, credentials, status, cluster, eval, describe, data, report, study, verify or bench")
+        self.expect_error(2, commands)
 
     def test_wrong_values_are_usage_errors(self):
         for pattern, arguments in (

@@ -10,7 +10,7 @@ import subprocess
 import unittest
 
 from program import LIMIT, PROGRAM
-from workers_test import MPIRUN, SMALL, Workers, is_alive, shared_memory
+from workers_test import MPIRUN, SMALL, Disturbed
 
 KILLS = 8
 FREEZES = 2
@@ -19,11 +19,7 @@ RUN = [*SMALL, "--train-steps", "500", "--checkpoint-every", "10", "--stall-time
 SHORT = [*SMALL, "--train-steps", "40", "--checkpoint-every", "5", "--parallel", "hybrid", "--workers", "2"]
 
 
-class DividedChaos(Workers):
-    def tearDown(self):
-        self.wait_for(lambda: not any(is_alive(process) for process in self.processes().values()))
-        self.assertEqual(shared_memory(), set())
-
+class DividedChaos(Disturbed):
     def hash_of(self, *run):
         """Of a run that nobody disturbs."""
         job = self.folder / "calm"
@@ -110,8 +106,6 @@ class DividedChaos(Workers):
                     self.assertEqual([p for p in (self.job / "checkpoints").iterdir() if ".tmp-" in p.name], [])
 
 
-# The other file's tests are not this one's.
-del Workers
 
 if __name__ == "__main__":
     unittest.main()

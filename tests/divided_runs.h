@@ -78,9 +78,10 @@ class SteppingWorker {
         channel_(workers, 0),
         data_(openData(context, config_)),
         divided_(divideRun(context, config_, channel_, static_cast<int>(config_.threads))),
-        lanes_(laneCount(divided_.get(), workers, grains(), static_cast<int>(config_.threads))),
+        lanes_(laneCount(divided_.get(), division(workers).of(workers.rank()),
+                         static_cast<int>(config_.threads))),
         model_(makeModel(context, config_, lanes_, groupPartOf(divided_.get(), workers))),
-        share_(workers, model_->layout(), divided_.get(), grains()),
+        share_(workers, model_->layout(), divided_.get(), division(workers)),
         state_(model_->layout(), shardOptions(config_, data_.train->size()), share_.own(), config_.seed, 1),
         batches_(*data_.train,
                  {.batchSize = config_.batchSize, .grains = grains(), .seed = config_.seed, .shuffle = true}),
@@ -112,6 +113,9 @@ class SteppingWorker {
 
  private:
   int grains() const { return static_cast<int>(config_.grains); }
+  GrainDivision division(const Communicator& workers) const {
+    return GrainDivision::equal(grains(), workers.size());
+  }
 
   RunConfig config_;
   Channel channel_;

@@ -8,10 +8,9 @@ import shutil
 import signal
 import struct
 import subprocess
-import unittest
 
-from program import LIMIT, PROGRAM
-from workers_test import MPIRUN, SMALL, Workers, is_alive, shared_memory
+from program import LIMIT, PROGRAM, long, main
+from workers_test import MPIRUN, SMALL, Disturbed, Workers
 
 # Eight grains do not divide by three workers.
 SHORT = [*SMALL, "--train-steps", "4"]
@@ -294,12 +293,9 @@ class Refusals(Divided):
         self.assertIn("worker 1 has 'parallel: model' where worker 0 has 'parallel: hybrid'", done.stderr)
 
 
-class Disturbances(Divided):
+@long
+class Disturbances(Disturbed, Divided):
     LONG = [*SMALL, "--train-steps", "150", "--checkpoint-every", "10", "--stall-timeout", "10", *HYBRID, "--workers", "3"]
-
-    def tearDown(self):
-        self.wait_for(lambda: not any(is_alive(process) for process in self.processes().values()))
-        self.assertEqual(shared_memory(), set())
 
     def test_a_killed_worker_and_a_stop(self):
         calm = self.outcome(*self.LONG, job=self.folder / "calm")
@@ -315,8 +311,6 @@ class Disturbances(Divided):
         self.assertEqual(self.told(), calm)
 
 
-# The other file's tests are not this one's.
-del Workers
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -46,6 +46,30 @@ alone=$(trainForeign alone)
 [[ $(trainForeign diloco --workers 2 --sync diloco --inner-steps 5) != "$alone" ]]
 grep -Eq 'test accuracy (0\.[89]|1\.0)' "$scratch/foreign.log" || { cat "$scratch/foreign.log"; echo "the foreign model learnt nothing"; exit 1; }
 
+# A rule of one's own trains through a center, and exchanges seldom.
+"$scratch/examples/custom_rule" train --network mnist-fc --dataset synthetic --samples 400 --test-samples 100 --batch-size 20 \
+  --train-steps 300 --workers 2 --sync falling-loss --job-dir "$scratch/rule" >"$scratch/rule.log" ||
+  { cat "$scratch/rule.log"; exit 1; }
+grep -Eq 'test accuracy (0\.[89]|1\.0)' "$scratch/rule.log" || { cat "$scratch/rule.log"; echo "the rule learnt nothing"; exit 1; }
+python3 - "$scratch/rule/summary.json" <<'END'
+import json, sys
+center = json.load(open(sys.argv[1]))["center"]
+exchanges = center["servers"][0]["updates"]
+assert center["rule"] == "falling-loss" and 2 <= exchanges <= 150, center
+END
+
+# The program that knows the rule replays it, and runs it in virtual time; another one says so.
+weights=$(sed -n 's/^weights //p' "$scratch/rule.log")
+"$scratch/examples/custom_rule" replay "$scratch/rule" | tee "$scratch/replay.log"
+[[ -n $weights && $(sed -n 's/^weights //p' "$scratch/replay.log") == "$weights" ]] || { echo "the rule's replay differs"; exit 1; }
+if "$prefix/bin/cohort" replay "$scratch/rule" 2>"$scratch/replay.log"; then echo "a rule was replayed that is not there"; exit 1; fi
+grep -q "does not know the rule 'falling-loss' of this run; replay it with the program that has trained it" "$scratch/replay.log" ||
+  { cat "$scratch/replay.log"; exit 1; }
+"$scratch/examples/custom_rule" train --network mnist-fc --dataset synthetic --samples 400 --test-samples 100 --batch-size 20 \
+  --train-steps 300 --virtual 2 --sync falling-loss --job-dir "$scratch/virtual-rule" >"$scratch/rule.log" ||
+  { cat "$scratch/rule.log"; exit 1; }
+grep -Eq 'test accuracy (0\.[89]|1\.0)' "$scratch/rule.log" || { cat "$scratch/rule.log"; echo "the virtual rule learnt nothing"; exit 1; }
+
 # A header must not need what was not installed, nor another header before it.
 mkdir "$scratch/headers"
 (cd "$prefix/include/cohort" && find . -name '*.h' | sort | sed 's|^\./||') >"$scratch/headers.txt"

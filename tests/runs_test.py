@@ -181,6 +181,15 @@ class Runs(TrainingTest):
         self.assertEqual(process.wait(LIMIT), 128 + signal.SIGINT)
         self.assertEqual(self.checkpoints(), [])
 
+    def test_a_second_sigusr1_changes_nothing(self):
+        process = self.start(*SMALL, "--image-size", "28", "--samples", "4000", "--batch-size", "4000", "--grains", "40")
+        time.sleep(0.3)
+        for _ in range(2):
+            process.send_signal(signal.SIGUSR1)
+            time.sleep(0.1)
+        self.assertEqual(process.wait(LIMIT), 75)
+        self.assertEqual(len(self.checkpoints()), 1)
+
     def test_kills_at_any_moment_cost_nothing_but_time(self):
         arguments = [*SMALL, "--train-steps", str(STEPS), "--checkpoint-every", "2"]
         chance = random.Random(5)

@@ -117,7 +117,7 @@ chart: {x: batch-size, y: [accuracy, loss], log-x: true}
         self.assertFalse((self.folder / "studies-out").exists())
 
     def test_the_studies_that_come_along_can_be_planned(self):
-        runs = {"atlas": 42, "batch-size": 7, "checkpoint-frequency": 5}
+        runs = {"atlas": 42, "batch-size": 7, "checkpoint-frequency": 5, "convergence": 87}
         files = sorted(STUDIES.glob("*.yaml"))
         self.assertEqual([file.stem for file in files], sorted(runs))
         for file in files:

@@ -13,6 +13,10 @@ std::uint64_t hashName(std::string_view name) {
   return XXH3_64bits(name.data(), name.size());
 }
 
+std::uint64_t hashOnward(std::span<const std::byte> bytes, std::uint64_t seed) {
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+}
+
 ChunkHash hashChunk(std::span<const std::byte> bytes) {
   XXH128_canonical_t canonical;
   XXH128_canonicalFromHash(&canonical, XXH3_128bits(bytes.data(), bytes.size()));

@@ -12,6 +12,8 @@ namespace cohort {
 
 // A 64-bit hash of a name; stable for ever: it keys random streams.
 std::uint64_t hashName(std::string_view name);
+// Of a few bytes; with the hash of what stands before them as seed, of all.
+std::uint64_t hashOnward(std::span<const std::byte> bytes, std::uint64_t seed);
 
 // The hash of a long buffer, as 32 hexadecimal digits: XXH3-128 over the XXH3-128 hashes of its 4 MiB chunks,
 // so that several processes can hash their own chunks and arrive at the same string.

@@ -6,6 +6,8 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "base/cpu_limit.h"
+
 namespace cohort {
 
 std::string hostName() {
@@ -29,6 +31,23 @@ std::vector<int> allowedCores() {
 
 int onlineCores() {
   return std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+OwnedCores ownCores() {
+  OwnedCores own = coresOfPart(hostCores(), 0, 1);
+  if (const auto limit = cpuLimit()) own.lanes = std::min(own.lanes, lanesWithin(*limit, 1));
+  return own;
+}
+
+bool keepTo(const std::vector<int>& threads) {
+  if (threads.empty()) return true;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int thread : threads) {
+    if (thread < 0 || thread >= CPU_SETSIZE) return false;
+    CPU_SET(static_cast<std::size_t>(thread), &set);
+  }
+  return ::sched_setaffinity(0, sizeof set, &set) == 0;
 }
 
 }  // namespace cohort

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
+
 namespace cohort {
 namespace {
 
@@ -35,6 +39,14 @@ std::string nearestWord(std::string_view word, std::span<const std::string> know
     }
   }
   return best;
+}
+
+void requireWord(std::string_view kind, const std::string& word, const std::vector<std::string>& known) {
+  if (std::ranges::find(known, word) != known.end()) return;
+  const std::string nearest = nearestWord(word, known);
+  throw UsageError(fmt::format("there is no {} called '{}'{}; there are {}", kind, word,
+                               nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
+                               fmt::join(known, ", ")));
 }
 
 }  // namespace cohort

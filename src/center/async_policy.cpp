@@ -52,11 +52,12 @@ class AsyncPolicy : public CenterPolicy {
 
   // One after the other, the slowest first, as long as somebody may have more.
   void assignAll() {
+    const Step least = options_.staleness ? slowest() : 0;
     for (int round = 0; round <= options_.ahead; ++round) {
       for (const auto& [member, clock] : clocks_) {
         const int held = ledger_.held(member);
         if (held > round) continue;
-        if (options_.staleness && clock + held - slowest() > *options_.staleness) continue;
+        if (options_.staleness && clock + held - least > *options_.staleness) continue;
         const std::optional<Step> step = ledger_.take(member);
         if (!step) return;
         decisions_.emplace_back(Assign{member, {*step, {0, options_.grains}}, 0});

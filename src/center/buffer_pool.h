@@ -1,5 +1,4 @@
-// Arenas of one size that are used again and again: fresh memory costs more than what is done with it. Thread-safe. Private to
-// center.
+// Arenas of one size that are used again and again: fresh memory costs more than what is done with it. Thread-safe.
 #pragma once
 
 #include <memory>

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kMostArenas = 8;               // in one answer
 constexpr std::size_t kMostAssemblies = 64;  // gradients on their way from one worker
+constexpr int kMostOwnSteps = 1 << 19;       // between two exchanges
 
 }  // namespace
 
@@ -61,6 +62,7 @@ void Center::loseOpener() {
 }
 
 void Center::leave(const Peer& peer) {
+  if (store_ && store_->leave(peer.ownWeights)) journalLeave(peer);
   if (leader_) leader_->leave(peer.member);
 }
 
@@ -144,9 +146,15 @@ void Center::on(Peer& peer, const wire::Push& push, const Payload& payload) {
   const bool isWhole = push.node() == 0;
   require(acceptanceOf(setup_->rule) == Acceptance::AtOnce ? isWhole : push.step() <= store_->version(),
           "a gradient is a whole batch's where it counts alone, and of no step to come where not");
-  const ArenaRange slice = store_->slice();
-  const ArenaRange range = rangeOf(push.offset(), payload);
+  require(journal_ == nullptr || acceptanceOf(setup_->rule) != Acceptance::AtOnce ||
+              push.seen_size() == place_.count,
+          "a gradient says which weights it was computed with");
+  if (setup_->rule.hasOwnWeights) requireExchange(peer, push);
+  const bool isLetter = payload.size() > 0 || applicationOf(setup_->rule) != Application::Mail;
+  const ArenaRange range = isLetter ? rangeOf(push.offset(), payload) : ArenaRange{};
   if (leads() && !isMember(peer)) return;  // it was, in an earlier opening
+  if (!isLetter) return takeWhole(peer, push, push.basis(), {});
+  const ArenaRange slice = store_->slice();
   const std::pair key{push.step(), push.node()};
   auto found = peer.assemblies.find(key);
   if (found == peer.assemblies.end()) {
@@ -160,14 +168,54 @@ void Center::on(Peer& peer, const wire::Push& push, const Payload& payload) {
       std::as_writable_bytes(assembly.floats.span().subspan(range.begin - slice.begin, range.size())));
   if (assembly.coverage.covered() < slice.size()) return;
   FloatBuffer gradient = std::move(assembly.floats);
-  const ShardStore::Origin origin{.step = push.step(), .node = push.node(), .basis = assembly.basis};
+  const Step basis = assembly.basis;
   peer.assemblies.erase(found);
-  if (!store_->push(origin, std::move(gradient))) ++duplicates_;
+  takeWhole(peer, push, basis, std::move(gradient));
+}
+
+void Center::takeWhole(Peer& peer, const wire::Push& push, Step basis, FloatBuffer gradient) {
+  if (!take(peer, push, basis, std::move(gradient))) ++duplicates_;
   wire::Envelope answer;
   answer.mutable_received()->set_step(push.step());
   answer.mutable_received()->set_node(push.node());
   peer.link->send(answer);
   answerPulls();
+}
+
+bool Center::take(const Peer& peer, const wire::Push& push, Step basis, FloatBuffer gradient) {
+  if (hasExchanged(push)) {
+    if (gradient.size() > 0) store_->freeBuffer(std::move(gradient));
+    return false;
+  }
+  const Step version = store_->version();
+  bool isTaken = true;
+  if (applicationOf(setup_->rule) == Application::Mail) {
+    store_->visit({push.exchange().weights(), push.exchange().number()}, std::move(gradient));
+  } else {
+    isTaken = store_->push({.step = push.step(), .node = push.node(), .basis = basis}, std::move(gradient));
+  }
+  if (push.has_exchange()) exchanged_[push.exchange().weights()] = push.exchange().number();
+  if (store_->version() > version) journalPush(peer, push, basis);
+  return isTaken;
+}
+
+// What a worker did with its own weights is written down as it says.
+void Center::requireExchange(Peer& peer, const wire::Push& push) const {
+  const wire::Exchange& exchange = push.exchange();
+  const auto isStep = [this](Step step) { return step >= 0 && step < setup_->target; };
+  require(exchange.number() >= 1 && exchange.steps_size() >= 1 && exchange.steps_size() <= kMostOwnSteps &&
+              std::ranges::all_of(exchange.steps(), isStep) && *exchange.steps().rbegin() == push.step() &&
+              push.seen_size() == place_.count &&
+              exchange.begun_with_size() == (exchange.number() == 1 ? place_.count : 0),
+          "an exchange says which steps were made since the last");
+  require(exchange.weights() != 0 && (peer.ownWeights == 0 || peer.ownWeights == exchange.weights()),
+          "who begins anew enters again");
+  peer.ownWeights = exchange.weights();
+}
+
+bool Center::hasExchanged(const wire::Push& push) const {
+  const auto found = exchanged_.find(push.exchange().weights());
+  return push.has_exchange() && found != exchanged_.end() && push.exchange().number() <= found->second;
 }
 
 void Center::on(Peer& peer, const wire::Pull& pull) {
@@ -181,11 +229,16 @@ void Center::on(Peer& peer, const wire::Pull& pull) {
               "grains are those of the step");
       grains.push_back({range.first(), range.last()});
     }
-    require(!grains.empty() && store_->commit(pull.commit_step(), grains), "these gradients have not come");
+    require(!grains.empty() && commit(pull.commit_step(), grains), "these gradients have not come");
     answerPulls();
   }
   require(pull.arenas_size() >= 1 && pull.arenas_size() <= kMostArenas, "it asks for nothing, or too much");
-  for (const std::string& arena : pull.arenas()) arenaCalled(arena);
+  const bool isMail = pull.arenas(0) == kMail && pull.arenas_size() == 1;
+  require(!isMail || (applicationOf(setup_->rule) == Application::Mail && peer.ownWeights != 0),
+          "there is no mail for it");
+  for (const std::string& arena : pull.arenas()) {
+    if (!isMail) arenaCalled(arena);
+  }
   const WaitingPull wanted{.arenas = {pull.arenas().begin(), pull.arenas().end()},
                            .version = pull.version(),
                            .ticket = pull.ticket()};
@@ -200,22 +253,42 @@ void Center::answerPulls() {
 }
 
 void Center::answer(Peer& peer, const WaitingPull& pull) {
+  if (journal_ != nullptr) journal_->flush();  // what somebody has seen can be computed again
+  if (pull.arenas.front() == kMail) return answerMail(peer, pull);
   for (std::size_t arena = 0; arena < pull.arenas.size(); ++arena) {
     const std::string& name = pull.arenas[arena];
-    const std::shared_ptr<const FloatBuffer> values =
-        name == kWeights ? store_->snapshot() : store_->copyOf(arenaCalled(name));
-    for (std::size_t at = 0; at < values->size(); at += kFrameFloats) {
-      wire::Envelope answer;
-      wire::Floats& floats = *answer.mutable_floats();
-      floats.set_ticket(pull.ticket);
-      floats.set_version(store_->version());
-      floats.set_arena(static_cast<std::uint32_t>(arena));
-      floats.set_offset(store_->slice().begin + at);
-      const std::size_t count = std::min(kFrameFloats, values->size() - at);
-      peer.link->send(answer, values->span().subspan(at, count), values);
-      bytesSent_ += count * sizeof(float);
-    }
+    wire::Envelope answer;
+    wire::Floats& floats = *answer.mutable_floats();
+    floats.set_ticket(pull.ticket);
+    floats.set_version(store_->version());
+    floats.set_arena(static_cast<std::uint32_t>(arena));
+    send(peer, answer, name == kWeights ? store_->snapshot() : store_->copyOf(arenaCalled(name)));
   }
+}
+
+// A whole slice.
+void Center::send(const Peer& peer, wire::Envelope& words, const std::shared_ptr<const FloatBuffer>& values) {
+  for (std::size_t at = 0; at < values->size(); at += kFrameFloats) {
+    words.mutable_floats()->set_offset(store_->slice().begin + at);
+    const std::size_t count = std::min(kFrameFloats, values->size() - at);
+    peer.link->send(words, values->span().subspan(at, count), values);
+    bytesSent_ += count * sizeof(float);
+  }
+}
+
+// What its last visit has found. One that was heard in an earlier life of this server has found nothing here.
+void Center::answerMail(const Peer& peer, const WaitingPull& pull) {
+  const auto last = exchanged_.find(peer.ownWeights);
+  const GossipPost::Found* found =
+      last == exchanged_.end() ? nullptr : store_->post().foundBy({last->first, last->second});
+  const bool isAnything = found != nullptr && found->part > 0;
+  wire::Envelope answer;
+  wire::Floats& floats = *answer.mutable_floats();
+  floats.set_ticket(pull.ticket);
+  floats.set_version(found != nullptr ? found->version : store_->version());
+  floats.set_part(isAnything ? found->part : 0);
+  if (isAnything) return send(peer, answer, found->letters);
+  peer.link->send(answer);
 }
 
 void Center::on(Peer& peer, const wire::Finished& finished) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "center/coverage.h"
+#include "center/journal_writer.h"
 #include "center/leader.h"
 #include "center/link.h"
 #include "center/setup.h"
@@ -30,7 +31,8 @@ class Center {
     int count = 1;
     std::uint64_t life = 1;  // which process it is: a random number
   };
-  explicit Center(const Place& place) : place_(place) {}
+  // `journal` (which may be nullptr) is told of every update, and outlives this.
+  explicit Center(const Place& place, JournalWriter* journal = nullptr) : place_(place), journal_(journal) {}
 
   // The link outlives its closing.
   void opened(LinkId id, Link& link);
@@ -73,6 +75,7 @@ class Center {
     std::string name;
     MemberId member = -1;
     bool isCorrected = false;                             // told that this server is in another opening
+    std::uint64_t ownWeights = 0;                         // which it exchanges
     std::map<std::pair<Step, int>, Assembly> assemblies;  // by step and node
     std::optional<WaitingPull> pull;                      // the last; it takes the place of one before
   };
@@ -114,11 +117,28 @@ class Center {
   void leave(const Peer& peer);
   void answerPulls();
   void answer(Peer& peer, const WaitingPull& pull);
+  void answerMail(const Peer& peer, const WaitingPull& pull);
+  void send(const Peer& peer, wire::Envelope& words, const std::shared_ptr<const FloatBuffer>& values);
   std::span<float> arenaCalled(std::string_view name);
+  // Of the parameters that are now in the store: of a snapshot of the server's earlier life, or what the run is opened with.
+  void beginJournal(std::optional<std::uint64_t> parent);
+  void journalPush(const Peer& peer, const wire::Push& push, Step basis);
+  void journalLeave(const Peer& peer);
+  void requireExchange(Peer& peer, const wire::Push& push) const;
+  bool hasExchanged(const wire::Push& push) const;
+  // A whole gradient, exchange or visit has come: it is taken, and confirmed.
+  void takeWhole(Peer& peer, const wire::Push& push, Step basis, FloatBuffer gradient);
+  // False where it came before.
+  bool take(const Peer& peer, const wire::Push& push, Step basis, FloatBuffer gradient);
+  bool commit(Step step, std::vector<GrainRange> grains);
   // The stretch that a payload at an offset of the arena fills.
   ArenaRange rangeOf(std::uint64_t offset, const Payload& payload) const;
 
   Place place_;
+  JournalWriter* journal_;
+  // Of the update that is being journaled.
+  std::vector<ServerVersion> seen_;
+  std::vector<ServerVersion> begunWith_;
   std::map<LinkId, Peer> peers_;
 
   // Of a run that is open, or being opened.
@@ -127,6 +147,7 @@ class Center {
   std::unique_ptr<ShardStore> store_;
   std::optional<Loading> loading_;
   bool isOpen_ = false;
+  std::map<std::uint64_t, std::int64_t> exchanged_;  // by whose weights, the last that was applied
 
   // On the first server.
   std::optional<LinkId> opener_;

@@ -128,19 +128,16 @@ void Center::setUp(CenterSetup setup) {
     throw UsageError(
         fmt::format("{} servers cannot share {} floats; use fewer --servers", place_.count, layout.size()));
   }
-  ShardOptions options{.optimizer = setup.optimizer,
-                       .schedule = parseSchedule(setup.schedule, setup.epoch),
-                       .grains = setup.grains};
-  const ArenaRange slice = sliceOfServer(layout.size(), place_.index, place_.count);
-  options.begin = slice.begin;
-  options.end = slice.end;
-  auto store = std::make_unique<ShardStore>(layout, options, acceptanceOf(setup.rule), setup.rule.scaleRate);
+  auto store =
+      std::make_unique<ShardStore>(layout, setup, sliceOfServer(layout.size(), place_.index, place_.count));
   isOpen_ = false;
   for (auto& [other, peer] : peers_) {
     peer.assemblies.clear();
     peer.pull.reset();
     peer.isCorrected = false;
+    peer.ownWeights = 0;
   }
+  exchanged_.clear();
   restored_.reset();
   layout_ = std::move(layout);
   store_ = std::move(store);
@@ -166,6 +163,7 @@ void Center::on(LinkId id, Peer& peer, const wire::Load& load, const Payload& pa
   for (const auto& [name, coverage] : loading_->arenas) came += coverage.covered();
   if (came < all) return;
   loading_.reset();
+  beginJournal(std::nullopt);
   isOpen_ = !leads();  // the leader waits for the others
   wire::Envelope answer;
   answer.mutable_opened();
@@ -184,10 +182,14 @@ void Center::lead(const Progress& from, std::int64_t dropped) {
   leader_.emplace(
       *setup_, from, dropped,
       Leader::Outlets{.say = [this](MemberId member, const wire::Envelope& words) { say(member, words); },
-                      .hasCome = [this](const Work& work) { return store_->hasCome(work.step, work.grains); },
+                      .hasCome =
+                          [this](const Work& work) {
+                            // With weights of one's own, not every step ends in an exchange.
+                            return setup_->rule.hasOwnWeights || store_->hasCome(work.step, work.grains);
+                          },
                       .commit =
                           [this](const Commit& commit) {
-                            COHORT_CHECK(store_->commit(commit.step, commit.grains),
+                            COHORT_CHECK(this->commit(commit.step, commit.grains),
                                          "what is finished has come");
                             answerPulls();
                           }});

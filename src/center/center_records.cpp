@@ -24,6 +24,12 @@ void Center::tellStatus(const Peer& asker) const {
     status.set_floats(store_->slice().size());
     status.set_update_seconds(store_->updateSeconds());
     for (const std::int64_t count : store_->stalenessCounts()) status.add_staleness(count);
+    if (applicationOf(setup_->rule) == Application::Mail) {
+      const GossipShares::Sums sums = store_->post().shares().sums();
+      status.mutable_shares()->set_workers(sums.workers);
+      status.mutable_shares()->set_mail(sums.mail);
+      status.mutable_shares()->set_nobodys(sums.nobodys);
+    }
   }
   if (leader_) {
     status.set_done(leader_->progress().done);
@@ -41,6 +47,60 @@ void Center::tellStatus(const Peer& asker) const {
   asker.link->send(answer);
 }
 
+// ---- what is kept of every update
+
+void Center::beginJournal(std::optional<std::uint64_t> parent) {
+  if (journal_ == nullptr) return;
+  journal_->begin({.setup = *setup_,
+                   .server = place_.index,
+                   .servers = place_.count,
+                   .life = place_.life,
+                   .version = store_->version(),
+                   .parent = parent});
+}
+
+void Center::journalPush(const Peer& peer, const wire::Push& push, Step basis) {
+  if (journal_ == nullptr) return;
+  seen_.clear();
+  const bool isAlone = acceptanceOf(setup_->rule) == Acceptance::AtOnce;
+  if (isAlone) {
+    for (const wire::ServerVersion& version : push.seen())
+      seen_.push_back({version.life(), version.version()});
+  }
+  begunWith_.clear();
+  const wire::Exchange& exchange = push.exchange();
+  for (const wire::ServerVersion& version : exchange.begun_with())
+    begunWith_.push_back({version.life(), version.version()});
+  journal_->add({.member = isAlone ? peer.member : -1,
+                 .step = push.step(),
+                 .basis = basis,
+                 .seen = seen_,
+                 .exchange = exchange.number(),
+                 .steps = {exchange.steps().data(), static_cast<std::size_t>(exchange.steps_size())},
+                 .begunWith = begunWith_},
+                push.has_exchange() ? exchange.weights() : peer.token);
+}
+
+void Center::journalLeave(const Peer& peer) {
+  if (journal_ != nullptr) journal_->add({.member = peer.member, .isLeaving = true}, peer.ownWeights);
+}
+
+bool Center::commit(Step step, std::vector<GrainRange> grains) {
+  if (!store_->commit(step, grains)) return false;
+  if (journal_ == nullptr) return true;
+  // In order, and those that touch as one: whoever computed them.
+  std::ranges::sort(grains, {}, &GrainRange::first);
+  std::size_t last = 0;
+  for (const GrainRange& range : grains) {
+    if (range.first > grains[last].last) grains[++last] = range;
+    grains[last].last = std::max(grains[last].last, range.last);
+  }
+  grains.resize(last + 1);
+  if (grains.front().count() == setup_->grains) grains.clear();
+  journal_->add({.step = step, .grains = grains}, 0);
+  return true;
+}
+
 // ---- to the disk and back
 
 bool Center::hasSnapshot() const {
@@ -49,6 +109,7 @@ bool Center::hasSnapshot() const {
 }
 
 Snapshot Center::snapshot() {
+  if (journal_ != nullptr) journal_->flush();
   Snapshot snapshot;
   wire::Snapshot& head = snapshot.head;
   *head.mutable_setup() = toWire(*setup_);
@@ -56,7 +117,13 @@ Snapshot Center::snapshot() {
   head.set_servers(static_cast<std::uint32_t>(place_.count));
   head.set_version(store_->version());
   head.set_lost(lostBefore_ + lost_);
+  head.set_life(place_.life);
   setApplied(head, store_->applied());
+  for (const auto& [weights, number] : exchanged_) {
+    wire::Snapshot::Exchanged& last = *head.add_exchanged();
+    last.set_weights(weights);
+    last.set_number(number);
+  }
   if (leader_) {
     const Progress progress = leader_->progress();
     head.set_done(progress.done);
@@ -86,9 +153,11 @@ void Center::restore(Snapshot snapshot) {
   for (const Shard::Slot& slot : store_->slots())
     std::ranges::copy(snapshot.arenas[next++].span(), slot.values.begin());
   store_->restore(head.version(), std::move(applied));
+  for (const wire::Snapshot::Exchanged& last : head.exchanged()) exchanged_[last.weights()] = last.number();
   isOpen_ = true;
   restored_ = head.version();
   lostBefore_ = head.lost();
+  beginJournal(head.life());
   if (!leads()) return;
   lead({.done = head.done(), .next = head.next(), .open = {head.open().begin(), head.open().end()}},
        head.dropped());

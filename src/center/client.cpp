@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <random>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,11 +11,6 @@
 
 namespace cohort {
 namespace {
-
-std::uint64_t newToken() {
-  std::random_device random;
-  return std::uint64_t{random()} << 32 | random();
-}
 
 CenterClient::RunState stateOf(const wire::State& state) {
   return {.isChief = state.is_chief(), .done = state.done(), .loss = fromWire(state.loss())};
@@ -121,6 +115,8 @@ void CenterClient::Impl::enter(const CenterSetup& setup, std::span<float> weight
   weights_ = weights;
   config_ = setup.config;
   acceptance_ = acceptanceOf(setup.rule);
+  hasOwnWeights_ = setup.rule.hasOwnWeights;
+  hasBegun_ = false;
   tree_.emplace(setup.grains);
   hasEntered_ = true;
   sayEnter();
@@ -187,9 +183,11 @@ std::optional<CenterClient::Order> CenterClient::Impl::tryNext() {
 
 std::optional<CenterClient::Order> CenterClient::Impl::takeWork(const wire::Assign& assign,
                                                                 std::uint64_t breaks) {
-  pullIfOlder(assign.version(), assign);
+  if (!hasOwnWeights_ || !hasBegun_) pullIfOlder(assign.version(), assign);
   const std::lock_guard lock(mutex_);
   if (breaks_ != breaks) return std::nullopt;
+  const bool isBeginning = hasOwnWeights_ && !hasBegun_;
+  hasBegun_ = true;
   // A server that has made the step's update already, with what a dead worker had sent, has its weights no more.
   const bool isAhead =
       std::ranges::any_of(servers_, [&](const auto& server) { return server->version != assign.version(); });
@@ -199,7 +197,12 @@ std::optional<CenterClient::Order> CenterClient::Impl::takeWork(const wire::Assi
   }
   work_ = fromWire(assign.work());
   for (const auto& server : servers_) expectConfirmations(*server);
-  Order order{.kind = Order::Kind::Compute, .work = *work_, .state = stateOf(assign.state())};
+  if (isBeginning) beginOwn();
+  if (hasOwnWeights_) own_.steps.push_back(work_->step);
+  Order order{.kind = Order::Kind::Compute,
+              .work = *work_,
+              .isBeginning = isBeginning,
+              .state = stateOf(assign.state())};
   if (!orders_.empty() && orders_.front().has_assign())
     order.following = fromWire(orders_.front().assign().work());
   return order;
@@ -258,18 +261,34 @@ void CenterClient::Impl::ask(Server& server, const std::vector<ArenaToFill>& are
   if (!server.isLost) server.link->send(server.pull->request);
 }
 
+// The version that a gradient is of, as the server that is there now counts.
+Step CenterClient::Impl::basisOf(const Server& server) const {
+  const ServerVersion& seen = computedWith_[static_cast<std::size_t>(server.index)];
+  return seen.life == server.life ? seen.version : std::min(seen.version, server.version);
+}
+
+wire::Envelope CenterClient::Impl::pushOf(const Server& server, const Pushed& pushed) const {
+  wire::Envelope envelope;
+  wire::Push& push = *envelope.mutable_push();
+  push.set_step(work_->step);
+  push.set_node(pushed.node);
+  push.set_basis(basisOf(server));
+  if (acceptance_ == Acceptance::AtOnce) {
+    for (const ServerVersion& version : computedWith_) *push.add_seen() = toWire(version);
+  }
+  if (hasOwnWeights_) *push.mutable_exchange() = exchange_;
+  push.set_opening(opening_);
+  return envelope;
+}
+
 void CenterClient::Impl::send(Server& server, const Pushed& pushed) {
+  wire::Envelope envelope = pushOf(server, pushed);
+  if (pushed.sums.empty()) return server.link->send(envelope);  // a visit without a letter
   const ArenaRange slice = sliceOf(server);
   const std::size_t begin = std::max(slice.begin, pushed.range.begin);
   const std::size_t end = std::min(slice.end, pushed.range.end);
   for (std::size_t at = begin; at < end; at += kFrameFloats) {
-    wire::Envelope envelope;
-    wire::Push& push = *envelope.mutable_push();
-    push.set_step(work_->step);
-    push.set_node(pushed.node);
-    push.set_basis(server.version);
-    push.set_offset(at);
-    push.set_opening(opening_);
+    envelope.mutable_push()->set_offset(at);
     server.link->send(envelope, pushed.sums.subspan(at, std::min(kFrameFloats, end - at)), pushed.keep);
   }
 }
@@ -278,8 +297,14 @@ void CenterClient::Impl::push(int node, const ArenaRange& range, std::span<const
                               const std::shared_ptr<const void>& keep) {
   const std::lock_guard lock(mutex_);
   if (isAbandoned_) return;
+  if (pushed_.empty()) {
+    // Before the next weights take their place.
+    computedWith_ = own_.found.empty() ? weightsHere() : own_.found;
+    if (hasOwnWeights_) exchangeOwn();
+  }
   pushed_.push_back({node, range, sums, keep});
   for (const auto& server : servers_) {
+    if (hasOwnWeights_) expectConfirmations(*server);
     if (!server->isLost) send(*server, pushed_.back());
   }
 }
@@ -297,7 +322,7 @@ void CenterClient::Impl::finish(std::span<const LossSum> losses) {
   }
   for (const LossSum& loss : losses) *finished.add_losses() = toWire(loss);
   // Where the weights to come do not depend on what others decide, they are asked for at once.
-  if (acceptance_ != Acceptance::OnCommit) {
+  if (acceptance_ != Acceptance::OnCommit && !hasOwnWeights_) {
     const Step version = acceptance_ == Acceptance::WhenComplete ? work_->step + 1 : 0;
     for (const auto& server : servers_) ask(*server, weightsAlone(), version, {});
   }
@@ -310,7 +335,7 @@ void CenterClient::Impl::finish(std::span<const LossSum> losses) {
   if (!isAbandoned_) say(envelope);
 }
 
-std::optional<Step> CenterClient::Impl::fetch(const std::vector<ArenaToFill>& arenas) {
+std::optional<CenterClient::Fetched> CenterClient::Impl::fetch(const std::vector<ArenaToFill>& arenas) {
   std::uint64_t breaks = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -321,12 +346,13 @@ std::optional<Step> CenterClient::Impl::fetch(const std::vector<ArenaToFill>& ar
   wait([&] { return hasPulled(); });
   const std::lock_guard lock(mutex_);
   if (breaks_ != breaks) return std::nullopt;
-  Step version = std::numeric_limits<Step>::max();
+  Fetched fetched{.version = std::numeric_limits<Step>::max(), .moment = {.opening = opening_}};
   for (const auto& server : servers_) {
-    version = std::min(version, server->pull->version);
+    fetched.version = std::min(fetched.version, server->pull->version);
+    fetched.moment.servers.push_back(server->weights);
     server->pull.reset();
   }
-  return version;
+  return fetched;
 }
 
 std::vector<std::string> CenterClient::Impl::takeNotices() {
@@ -368,10 +394,18 @@ void CenterClient::push(int node, const ArenaRange& range, std::span<const float
                         const std::shared_ptr<const void>& keep) {
   impl_->push(node, range, sums, keep);
 }
+std::uint64_t CenterClient::ownWeights() const {
+  return impl_->ownWeights();
+}
+std::optional<std::vector<CenterClient::Mail>> CenterClient::visit(std::span<const float> letter,
+                                                                   const std::shared_ptr<const void>& keep,
+                                                                   std::span<float> mail) {
+  return impl_->visit(letter, keep, mail);
+}
 void CenterClient::finish(std::span<const LossSum> losses) {
   impl_->finish(losses);
 }
-std::optional<Step> CenterClient::fetch(const std::vector<ArenaToFill>& arenas) {
+std::optional<CenterClient::Fetched> CenterClient::fetch(const std::vector<ArenaToFill>& arenas) {
   return impl_->fetch(arenas);
 }
 std::vector<std::string> CenterClient::takeNotices() {

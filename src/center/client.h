@@ -41,6 +41,8 @@ class CenterClient {
     std::string name = {};     // for people
     // Whether it shall go: looked at now and then while it waits for others, which then ends in LeaveWanted.
     std::function<bool()> isLeaving = [] { return false; };
+    // Told which server it waits for, and -1 when it does so no more; quick, and on the thread that waits.
+    std::function<void(int server)> waiting = [](int) {};
     // The newest step that this worker could open the run again with; 0: none.
     std::function<Step()> newestCheckpoint = [] { return Step{0}; };
   };
@@ -89,22 +91,38 @@ class CenterClient {
     Kind kind = Kind::Compute;
     Work work;
     std::optional<Work> following{};  // where it is known already
-    bool isInterrupted = false;       // End: before its target, by somebody's wish
+    // With weights of one's own: they are the center's now, and nothing is left of what was before.
+    bool isBeginning = false;
+    bool isInterrupted = false;  // End: before its target, by somebody's wish
     RunState state{};
   };
   // Waits. On return the weights are those to compute with. PeerError where a server does not come back.
   Order next();
 
   // The sums of a tree node of the present work over these floats; `sums` is an arena, and stays as it is until the next order.
-  // `keep` is what holds its memory.
+  // `keep` is what holds its memory. With weights of one's own: what is added to the center's, over the whole arena, after a fetch() of them.
   void push(int node, const ArenaRange& range, std::span<const float> sums,
             const std::shared_ptr<const void>& keep);
+  // With weights of one's own: a number that they have, since they were the center's. No other worker has it.
+  std::uint64_t ownWeights() const;
+  // Under gossip, instead of push(), after each step of one's own: leaves a letter (an arena, kept as above; or none, where it is empty), and
+  // takes the mail. Nothing where the run was broken off meanwhile.
+  struct Mail {
+    ArenaRange range;  // a server's
+    double part = 0;   // how much it counts of all that this worker has then; 0: nothing has come
+  };
+  std::optional<std::vector<Mail>> visit(std::span<const float> letter,
+                                         const std::shared_ptr<const void>& keep, std::span<float> mail);
   // All was pushed; with a loss for each grain.
   void finish(std::span<const LossSum> losses);
 
-  // Weights and slots as they are now: each server's of one moment. Returns how many updates they have had (the fewest, where
-  // servers differ); nothing where the run was broken off meanwhile: the next order says how it goes on.
-  std::optional<Step> fetch(const std::vector<ArenaToFill>& arenas);
+  struct Fetched {
+    Step version = 0;     // how many updates they have had: the fewest, where servers differ
+    CenterMoment moment;  // whose they are
+  };
+  // Weights and slots as they are now: each server's of one moment. Nothing where the run was broken off meanwhile: the next order
+  // says how it goes on.
+  std::optional<Fetched> fetch(const std::vector<ArenaToFill>& arenas);
   // The run shall end, as if its target was reached. Saying it again does no harm.
   void halt();
   // A chief's last duties are done.

@@ -46,6 +46,7 @@ void CenterClient::Impl::received(Server& server, const CenterMessage& message) 
         refusal_ = fmt::format("{} sends floats that were not asked for", connector_->nameOf(server.index));
       } else if (server.pull->isDone) {
         server.version = server.pull->version;
+        server.weights = {server.welcome ? server.welcome->life() : server.life, server.version};
       }
       break;
     case What::kAssign:
@@ -94,6 +95,18 @@ bool CenterClient::Impl::isAnyLost() const {
 bool CenterClient::Impl::hasPulled() const {
   return std::ranges::all_of(servers_,
                              [](const auto& server) { return !server->pull || server->pull->isDone; });
+}
+
+// One that is away, or has not answered yet; the first one where it is an order that is missing.
+int CenterClient::Impl::awaitedServer() const {
+  // Weights to come may wait for other workers; an answer to what was sent waits for nobody.
+  const auto owesAnswer = [this](const auto& server) {
+    return server->isLost || !server->welcome || !isConfirmed(*server);
+  };
+  const auto owesWeights = [](const auto& server) { return server->pull && !server->pull->isDone; };
+  auto found = std::ranges::find_if(servers_, owesAnswer);
+  if (found == servers_.end()) found = std::ranges::find_if(servers_, owesWeights);
+  return found == servers_.end() ? 0 : (*found)->index;
 }
 
 void CenterClient::Impl::waitForNews(std::unique_lock<std::mutex>& lock, Leaving leaving) {
@@ -206,6 +219,7 @@ void CenterClient::Impl::dealWithLeader(const Server& leader) {
     noteLoss(leader, leader.version - welcome.version());
   }
   servers_.front()->life = welcome.life();
+  hasBegun_ = false;
   sayEnter();
 }
 

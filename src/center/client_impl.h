@@ -27,8 +27,11 @@ class CenterClient::Impl {
   Order next();
   void push(int node, const ArenaRange& range, std::span<const float> sums,
             const std::shared_ptr<const void>& keep);
+  std::uint64_t ownWeights() const { return own_.number; }
+  std::optional<std::vector<Mail>> visit(std::span<const float> letter,
+                                         const std::shared_ptr<const void>& keep, std::span<float> mail);
   void finish(std::span<const LossSum> losses);
-  std::optional<Step> fetch(const std::vector<ArenaToFill>& arenas);
+  std::optional<Fetched> fetch(const std::vector<ArenaToFill>& arenas);
   std::vector<std::string> takeNotices();
   void halt(bool isInterrupted);
   void settle();
@@ -53,6 +56,7 @@ class CenterClient::Impl {
     bool isOpened = false;
     std::uint64_t life = 0;  // of the process that the weights came from
     Step version = 0;        // of the weights that this worker has
+    ServerVersion weights;   // the same, in the life that they came from, which may be over
     int unconfirmed = 0;     // nodes of the present work whose gradient it has not confirmed
     std::optional<Pull> pull;
   };
@@ -77,6 +81,7 @@ class CenterClient::Impl {
   template <class Condition>
   void wait(Condition&& condition, Leaving leaving = Leaving::No);
   void waitForNews(std::unique_lock<std::mutex>& lock, Leaving leaving);
+  int awaitedServer() const;
   void recoverLost(std::unique_lock<std::mutex>& lock);
   void greet(Server& server, std::unique_lock<std::mutex>& lock);
   bool isAnyLost() const;
@@ -97,7 +102,13 @@ class CenterClient::Impl {
   void sayEnter();
   void sayOverToOthers();
   void say(const wire::Envelope& envelope) { servers_.front()->link->send(envelope); }
+  static std::uint64_t newToken();
+  std::vector<ServerVersion> weightsHere() const;
+  void beginOwn();
+  void exchangeOwn();
+  Step basisOf(const Server& server) const;
   void send(Server& server, const Pushed& pushed);
+  wire::Envelope pushOf(const Server& server, const Pushed& pushed) const;
   void ask(Server& server, const std::vector<ArenaToFill>& arenas, Step version, wire::Envelope request);
   std::vector<ArenaToFill> weightsAlone() const { return {{std::string(kWeights), weights_}}; }
   ArenaRange sliceOf(const Server& server) const {
@@ -105,7 +116,8 @@ class CenterClient::Impl {
   }
   bool isConfirmed(const Server& server) const { return isAbandoned_ || server.unconfirmed <= 0; }
   void expectConfirmations(Server& server) const {
-    server.unconfirmed = static_cast<int>(tree_->cover(work_->grains).size());
+    server.unconfirmed = hasOwnWeights_ ? static_cast<int>(pushed_.size())
+                                        : static_cast<int>(tree_->cover(work_->grains).size());
   }
   bool hasPulled() const;
 
@@ -115,6 +127,19 @@ class CenterClient::Impl {
   std::vector<std::unique_ptr<Server>> servers_;
   std::size_t arenaSize_ = 0;
   Acceptance acceptance_ = Acceptance::AtOnce;
+  bool hasOwnWeights_ = false;
+  bool hasBegun_ = false;  // with weights of the center
+  // Of weights of its own.
+  struct Own {
+    std::uint64_t number = 0;                // random: which beginning, of all workers'
+    std::vector<ServerVersion> begunWith{};  // by server
+    std::int64_t exchanges = 0;
+    std::vector<Step> steps{};  // since the last of them
+    std::vector<ServerVersion>
+        found{};  // gossip: by server, what the last visit was there; empty: there was none
+  };
+  Own own_;
+  wire::Exchange exchange_;  // of what was pushed
   std::string config_;
   std::optional<GrainTree> tree_;
   std::span<float> weights_;
@@ -128,11 +153,12 @@ class CenterClient::Impl {
   std::string refusal_;
   int refusals_ = 0;  // in a row that were not the last word
   std::deque<wire::Envelope> orders_;
-  std::optional<Work> work_;    // the present one
-  std::vector<Pushed> pushed_;  // of it
-  bool isAbandoned_ = false;    // it is another's now
-  std::uint64_t breaks_ = 0;    // how often that happened, with work or without
-  bool isHaltAsked_ = false;    // by a server that does not lead
+  std::optional<Work> work_;                 // the present one
+  std::vector<Pushed> pushed_;               // of it
+  std::vector<ServerVersion> computedWith_;  // by server: the weights of what was pushed
+  bool isAbandoned_ = false;                 // it is another's now
+  std::uint64_t breaks_ = 0;                 // how often that happened, with work or without
+  bool isHaltAsked_ = false;                 // by a server that does not lead
   std::vector<std::string> notices_;
 };
 
@@ -142,7 +168,8 @@ void CenterClient::Impl::wait(Condition&& condition, Leaving leaving) {
   for (;;) {
     requireWanted();
     if (hasEntered_) dealWithWelcomes();
-    if (condition()) return;
+    if (condition()) return options_.waiting(-1);
+    options_.waiting(awaitedServer());
     waitForNews(lock, leaving);
   }
 }

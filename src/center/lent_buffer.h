@@ -1,5 +1,5 @@
 // Floats that others may still read while their owner goes on: changed in place where nobody does, and left to the readers where
-// somebody does. One thread owns it; readers may be on any. Private to center.
+// somebody does. One thread owns it; readers may be on any.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // One step's gradients of some tree nodes, added in tree order as they come: the same bits whoever brings which, and in which order.
-// Private to center.
 #pragma once
 
 #include <functional>

@@ -7,7 +7,7 @@
 
 namespace cohort {
 
-inline constexpr std::uint32_t kProtocol = 1;
+inline constexpr std::uint32_t kProtocol = 4;
 // A worker said what makes no sense.
 class Nonsense : public std::runtime_error {
  public:
@@ -20,5 +20,7 @@ inline void require(bool makesSense, const char* otherwise) {
 
 // The arena of a run that is no slot.
 inline constexpr std::string_view kWeights = "weights";
+// What a worker finds in its mail: asked for alone, and there may be nothing.
+inline constexpr std::string_view kMail = "mail";
 
 }  // namespace cohort

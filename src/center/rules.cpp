@@ -32,26 +32,33 @@ std::unique_ptr<CenterPolicy> makeBackup(const CenterSetup& setup, const Progres
 }
 
 constexpr std::array kRules{
-    RuleKind{"bsp", Acceptance::WhenComplete, makeBulkSynchronous},
-    RuleKind{"async", Acceptance::AtOnce, makeAsync},
-    RuleKind{"ssp", Acceptance::AtOnce, makeStaleSynchronous},
-    RuleKind{"backup", Acceptance::OnCommit, makeBackup},
+    RuleKind{"bsp", Acceptance::WhenComplete, Application::Optimize, makeBulkSynchronous},
+    RuleKind{"async", Acceptance::AtOnce, Application::Optimize, makeAsync},
+    RuleKind{"ssp", Acceptance::AtOnce, Application::Optimize, makeStaleSynchronous},
+    RuleKind{"backup", Acceptance::OnCommit, Application::Optimize, makeBackup},
 };
+constexpr RuleKind kExchange{"", Acceptance::AtOnce, Application::Add, makeAsync};
+constexpr RuleKind kGossip{"gossip", Acceptance::AtOnce, Application::Mail, makeAsync};
 
 }  // namespace
 
-const RuleKind& ruleCalled(std::string_view name) {
-  const auto* const found = std::ranges::find(kRules, name, &RuleKind::name);
-  if (found == kRules.end()) throw UsageError(fmt::format("no center knows the rule '{}'", name));
+const RuleKind& kindOf(const CenterRule& rule) {
+  if (rule.hasOwnWeights) return rule.name == kGossip.name ? kGossip : kExchange;
+  const auto* const found = std::ranges::find(kRules, rule.name, &RuleKind::name);
+  if (found == kRules.end()) throw UsageError(fmt::format("no center knows the rule '{}'", rule.name));
   return *found;
 }
 
 Acceptance acceptanceOf(const CenterRule& rule) {
-  return ruleCalled(rule.name).acceptance;
+  return kindOf(rule).acceptance;
+}
+
+Application applicationOf(const CenterRule& rule) {
+  return kindOf(rule).application;
 }
 
 std::unique_ptr<CenterPolicy> makePolicy(const CenterSetup& setup, const Progress& from) {
-  return ruleCalled(setup.rule.name).makePolicy(setup, from);
+  return kindOf(setup.rule).makePolicy(setup, from);
 }
 
 }  // namespace cohort

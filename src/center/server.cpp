@@ -17,9 +17,12 @@ class CenterServer::Impl {
  public:
   explicit Impl(const Options& options)
       : loop_({.index = options.index, .count = options.count, .life = std::random_device()()},
-              options.snapshot.empty() ? nullptr
-                                       : std::make_unique<SnapshotWriter>(
-                                             options.snapshot, options.snapshotSeconds, options.warn)) {
+              options.snapshot.empty()
+                  ? nullptr
+                  : std::make_unique<SnapshotWriter>(options.snapshot, options.snapshotSeconds, options.warn),
+              Clock::now,
+              options.journals.empty() ? nullptr
+                                       : std::make_unique<JournalWriter>(options.journals, options.warn)) {
     if (!options.listen.empty()) listener_.emplace(options.listen, options.credentials, loop_.inbox());
   }
 

@@ -24,6 +24,7 @@ class CenterServer {
     std::optional<Credentials> credentials{};  // nothing: anybody who reaches the address may come
     std::filesystem::path snapshot{};          // a file to keep its state in; empty: none
     double snapshotSeconds = 30;               // between them
+    std::filesystem::path journals{};  // a folder for the order of its updates (journal.h); empty: none
     std::function<void(const std::string&)> warn = [](const std::string&) {};  // on any thread
   };
 

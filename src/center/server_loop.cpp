@@ -12,8 +12,11 @@ constexpr std::chrono::seconds kWatch{1};
 }  // namespace
 
 ServerLoop::ServerLoop(const Center::Place& place, std::unique_ptr<SnapshotWriter> snapshots,
-                       std::function<Clock::time_point()> now)
-    : center_(place), snapshots_(std::move(snapshots)), now_(std::move(now)) {
+                       std::function<Clock::time_point()> now, std::unique_ptr<JournalWriter> journal)
+    : journal_(std::move(journal)),
+      center_(place, journal_.get()),
+      snapshots_(std::move(snapshots)),
+      now_(std::move(now)) {
   if (snapshots_) {
     if (std::optional<Snapshot> found = readSnapshot(snapshots_->file())) center_.restore(*std::move(found));
   }

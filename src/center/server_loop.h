@@ -24,8 +24,10 @@ class ServerLoop {
 
   // With `snapshots` (which may be nullptr), goes on with what is there, and keeps it up to date until the run is over. IoError and
   // UsageError where it cannot be used.
+  // `journal` may be nullptr too.
   ServerLoop(const Center::Place& place, std::unique_ptr<SnapshotWriter> snapshots,
-             std::function<Clock::time_point()> now = Clock::now);
+             std::function<Clock::time_point()> now = Clock::now,
+             std::unique_ptr<JournalWriter> journal = nullptr);
   // Closes all links.
   ~ServerLoop();
   ServerLoop(const ServerLoop&) = delete;
@@ -57,6 +59,7 @@ class ServerLoop {
   void keepSnapshot();
 
   Inbox inbox_;
+  std::unique_ptr<JournalWriter> journal_;
   Center center_;
   std::unique_ptr<SnapshotWriter> snapshots_;
   std::function<Clock::time_point()> now_;

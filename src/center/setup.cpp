@@ -87,9 +87,20 @@ ParameterSpec fromWire(const wire::Parameter& message, std::int64_t& floats) {
   return spec;
 }
 
+CenterMoment fromWire(const wire::Moment& message) {
+  constexpr int kMostServers = 100'000;
+  if (message.servers_size() > kMostServers) throw UsageError("a run never had as many servers");
+  CenterMoment moment{.opening = message.opening()};
+  for (const wire::ServerVersion& server : message.servers()) {
+    if (server.version() < 0 || server.version() > kMostSteps) throw UsageError("a run has no such version");
+    moment.servers.push_back({server.life(), server.version()});
+  }
+  return moment;
+}
+
 void requireRule(const CenterSetup& setup) {
   const CenterRule& rule = setup.rule;
-  ruleCalled(rule.name);
+  kindOf(rule);
   const bool fits = rule.staleness >= 0 && rule.backups >= 0 && rule.members >= 1 &&
                     (rule.backups == 0 || rule.backups < rule.members) && setup.grains >= 1 &&
                     setup.grains <= kMostGrains && setup.target >= 0 &&
@@ -121,8 +132,16 @@ wire::Setup toWire(const CenterSetup& setup) {
   message.set_backups(setup.rule.backups);
   message.set_members(setup.rule.members);
   message.set_scale_rate(setup.rule.scaleRate);
+  message.set_has_own_weights(setup.rule.hasOwnWeights);
+  message.set_seed(setup.rule.seed);
   message.set_step(setup.step);
   message.set_opening(setup.opening);
+  if (setup.origin.isKnown()) {
+    message.mutable_origin()->set_opening(setup.origin.opening);
+    for (const ServerVersion& server : setup.origin.servers)
+      *message.mutable_origin()->add_servers() = toWire(server);
+  }
+  message.set_weights_hash(setup.weightsHash);
   return message;
 }
 
@@ -138,9 +157,14 @@ CenterSetup fromWire(const wire::Setup& message) {
                              .staleness = message.staleness(),
                              .backups = message.backups(),
                              .members = message.members(),
-                             .scaleRate = message.scale_rate()},
+                             .scaleRate = message.scale_rate(),
+                             .hasOwnWeights = message.has_own_weights(),
+                             .seed = message.seed()},
                     .step = message.step(),
-                    .opening = message.opening()};
+                    .opening = message.opening(),
+                    .origin = fromWire(message.origin()),
+                    .weightsHash = message.weights_hash()};
+  requireShort(setup.weightsHash);
   if (message.parameters_size() < 1 || message.parameters_size() > kMostParameters)
     throw UsageError("a run has at least one parameter, and not millions");
   if (setup.epoch.samples < 1 || setup.epoch.batch < 1) throw UsageError("an epoch has no length");
@@ -158,6 +182,13 @@ CenterSetup fromWire(const wire::Setup& message) {
 
 Work fromWire(const wire::Work& message) {
   return {message.step(), {message.first(), message.last()}};
+}
+
+wire::ServerVersion toWire(const ServerVersion& version) {
+  wire::ServerVersion message;
+  message.set_life(version.life);
+  message.set_version(version.version);
+  return message;
 }
 
 wire::Loss toWire(const LossSum& loss) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/parameter.h"
+#include "center/moment.h"
 #include "center/policy.h"
 #include "optim/shard.h"
 
@@ -15,11 +16,13 @@ namespace cohort {
 
 // How gradients of several workers become updates.
 struct CenterRule {
-  std::string name = "async";  // bsp, async, ssp or backup
+  std::string name = "async";  // bsp, async, ssp, backup; of those with weights of their own any
   Step staleness = 0;          // ssp
   int backups = 0;             // backup
   int members = 1;             // that the first step of backup waits for
   bool scaleRate = false;      // async, ssp: smaller steps for older gradients
+  bool hasOwnWeights = false;  // workers have, and exchange with the center's now and then
+  std::uint64_t seed = 0;      // gossip: whom letters go to
 };
 
 inline constexpr Step kNoTarget = std::numeric_limits<Step>::max();
@@ -35,6 +38,8 @@ struct CenterSetup {
   CenterRule rule;
   Step step = 0;              // where the run goes on
   std::uint64_t opening = 0;  // which time that it was opened: a random number
+  CenterMoment origin{};      // whose state it goes on with, where that is known
+  std::string weightsHash{};  // of the weights that it begins with
 };
 
 // The part of the arena that is one server's: all have as many floats.
@@ -47,6 +52,14 @@ enum class Acceptance {
   OnCommit       // when somebody says which of the step's grains count
 };
 Acceptance acceptanceOf(const CenterRule& rule);
+
+// What an update does.
+enum class Application {
+  Optimize,  // what is sent is a gradient
+  Add,       // what is sent is added: workers have weights of their own
+  Mail       // the same, but what is sent is a letter to another worker
+};
+Application applicationOf(const CenterRule& rule);
 
 std::unique_ptr<CenterPolicy> makePolicy(const CenterSetup& setup, const Progress& from);
 

@@ -12,6 +12,8 @@ CenterSetup fromWire(const wire::Setup& message);
 
 Work fromWire(const wire::Work& message);
 
+wire::ServerVersion toWire(const ServerVersion& version);
+
 wire::Loss toWire(const LossSum& loss);
 LossSum fromWire(const wire::Loss& message);
 

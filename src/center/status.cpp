@@ -62,6 +62,11 @@ ServerStatus fromWire(const wire::Status& message, const std::string& name) {
                       .bytesSent = message.bytes_sent(),
                       .updateSeconds = message.update_seconds()};
   if (message.has_target()) status.target = message.target();
+  if (message.has_shares()) {
+    status.shares = {.workers = message.shares().workers(),
+                     .mail = message.shares().mail(),
+                     .nobodys = message.shares().nobodys()};
+  }
   for (const wire::Status::Member& member : message.members()) {
     status.members.push_back({.name = member.name(),
                               .finished = member.finished(),

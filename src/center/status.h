@@ -36,6 +36,13 @@ struct ServerStatus {
   std::uint64_t bytesReceived = 0;
   std::uint64_t bytesSent = 0;
   double updateSeconds = 0;
+  // Gossip: whose the shares of its parameters are. They add up to the same number always.
+  struct Shares {
+    std::uint64_t workers = 0;
+    std::uint64_t mail = 0;
+    std::uint64_t nobodys = 0;
+  };
+  std::optional<Shares> shares{};
 };
 
 // Of each server, in their order. PeerError where one does not answer in time.

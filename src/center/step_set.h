@@ -1,5 +1,5 @@
 // A set of steps that is nearly an interval: all below a bound, and a few stretches above. It takes memory by stretches, not by
-// steps: a step that never comes keeps nothing but itself open. Private to center.
+// steps: a step that never comes keeps nothing but itself open.
 #pragma once
 
 #include <iterator>

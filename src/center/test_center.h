@@ -31,6 +31,7 @@ inline CenterSetup tinySetup(const std::string& rule = "async", int grains = 2) 
   setup.grains = grains;
   setup.target = 100;
   setup.rule.name = rule;
+  setup.rule.hasOwnWeights = rule == "easgd" || rule == "gossip";
   setup.opening = 77;
   return setup;
 }
@@ -174,7 +175,8 @@ class SpokenCenter {
  public:
   using What = wire::Envelope::WhatCase;
 
-  explicit SpokenCenter(const Center::Place& place = {}) : center(place), place_(place) {}
+  explicit SpokenCenter(const Center::Place& place = {}, JournalWriter* journal = nullptr)
+      : center(place, journal), place_(place) {}
 
   // False: refused. The link is opened with its first word.
   bool say(LinkId id, const wire::Envelope& word, std::span<const std::byte> bytes = {}) {

@@ -18,6 +18,7 @@ std::optional<Step> WorkLedger::take(MemberId member) {
     return std::nullopt;
   }
   taken_.emplace(step, member);
+  ++held_[member];
   return step;
 }
 
@@ -25,11 +26,13 @@ bool WorkLedger::finish(MemberId member, Step step) {
   const auto found = taken_.find(step);
   if (found == taken_.end() || found->second != member) return false;
   taken_.erase(found);
+  if (--held_[member] == 0) held_.erase(member);
   ++done_;
   return true;
 }
 
 void WorkLedger::giveBack(MemberId member) {
+  if (held_.erase(member) == 0) return;
   for (auto it = taken_.begin(); it != taken_.end();) {
     if (it->second != member) {
       ++it;
@@ -45,7 +48,8 @@ void WorkLedger::close() {
 }
 
 int WorkLedger::held(MemberId member) const {
-  return static_cast<int>(std::ranges::count(taken_, member, &std::pair<const Step, MemberId>::second));
+  const auto found = held_.find(member);
+  return found == held_.end() ? 0 : found->second;
 }
 
 Progress WorkLedger::progress() const {

@@ -32,6 +32,7 @@ class WorkLedger {
   Step target_;
   std::set<Step> returned_;
   std::map<Step, MemberId> taken_;
+  std::map<MemberId, int> held_;  // by those who have some: looked at for every member, at every event
 };
 
 }  // namespace cohort

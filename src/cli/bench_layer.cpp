@@ -216,9 +216,9 @@ LayerTimes runAsWorker(const LayerBench& bench, const MpiSession& session) {
   Communicator all(mpiTransport(session), isAlone ? Communicator::kForEver : Communicator::kDefaultPatience);
   const Channel channel(all, kChannel);
   const std::vector<WorkerCores> cores = gatherCores(channel);
-  std::vector<int> own = coresOfWorker(cores, session.rank());
+  const OwnedCores owned = coresOfWorker(cores, session.rank());
   // Where it has more, the system places the lanes.
-  if (static_cast<int>(own.size()) != bench.lanes) own.clear();
+  const std::vector<int> own = owned.cores == bench.lanes ? owned.threads : std::vector<int>();
   LayerTimes times;
   if (!isAlone) {
     times = runLayer(bench, all, own);

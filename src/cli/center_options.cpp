@@ -62,6 +62,14 @@ void keepLargeBlocks() {
   mallopt(M_TOP_PAD, 16 << 20);
 }
 
+std::optional<MeshCredentials> meshCredentials(const std::optional<Credentials>& credentials) {
+  if (!credentials) return std::nullopt;
+  return MeshCredentials{.authority = credentials->authority,
+                         .certificate = credentials->certificate,
+                         .key = credentials->key,
+                         .name = kRunHostName};
+}
+
 std::vector<std::string> parseAddresses(const std::string& text, const std::string& flag) {
   std::vector<std::string> addresses;
   std::istringstream parts(text);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "center/credentials.h"
+#include "comm/mesh_transport.h"
 
 namespace cohort {
 
@@ -19,6 +20,9 @@ std::vector<std::string> parseAddresses(const std::string& text, const std::stri
 // From `file`, where that is given. UsageError where an address is on another machine and neither `file` nor `insecure` is.
 std::optional<Credentials> credentialsFor(const std::vector<std::string>& addresses, const std::string& file,
                                           bool insecure);
+
+// The same for workers that are connected with each other.
+std::optional<MeshCredentials> meshCredentials(const std::optional<Credentials>& credentials);
 
 // What others say of themselves, for a terminal: control characters, and bytes that are no UTF-8, as \x1b.
 std::string printable(std::string_view text);

@@ -2,25 +2,34 @@
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <sstream>
 
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/crash_point.h"
 #include "base/error.h"
 #include "base/host.h"
+#include "base/scratch_folder.h"
 #include "center/client.h"
 #include "cli/center_options.h"
 #include "cli/console_observer.h"
 #include "cli/exit_code.h"
+#include "cli/grace_watch.h"
+#include "cli/group_meeting.h"
+#include "cli/process_environment.h"
 #include "cli/run.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
 #include "cli/train_request.h"
+#include "comm/mpi_transport.h"
 #include "launch/center_supervisor.h"
+#include "launch/folders.h"
 #include "launch/supervisor_link.h"
 #include "launch/worker_cores.h"
 #include "launch/worker_log.h"
+#include "launch/worker_signs.h"
 
 namespace cohort {
 namespace {
@@ -28,7 +37,7 @@ namespace {
 // ---- what was asked for
 
 bool isEachAlone(const RunConfig& config) {
-  return config.sync == "async" || config.sync == "ssp";
+  return stepsAlone(config) && !exchanges(config);
 }
 
 // With as many servers as are joined.
@@ -54,10 +63,20 @@ void requireOwnBatch(const TrainArguments& arguments, const RunConfig& config) {
                   config.sync));
 }
 
+void requireNoGroupByHand(const RunConfig& config) {
+  if (groupSize(config) == 1) return;
+  throw UsageError(fmt::format(
+      "with --join this is one worker, and --groups {} of {} workers are groups of {}; cohort train "
+      "--workers {} "
+      "--sync group --groups {} starts them on one machine, and workers that join by hand can use --sync {}",
+      config.groups, config.workers, groupSize(config), config.workers, config.groups, centerRule(config)));
+}
+
 void sayWhatIsIdle(Screen& screen, const TrainArguments& arguments, const RunConfig& config) {
   printNotes(screen, arguments, config);
   sayUnsupervised(screen, arguments);
   sayIdle(screen, arguments, {"snapshot-every"}, "it is for those who serve (cohort serve --snapshot-every)");
+  sayIdle(screen, arguments, {"journal"}, "it is for those who serve (cohort serve --no-journal)");
   // Under backup it says how many there must be.
   if (config.sync != "backup") {
     sayIdle(screen, arguments, {"workers"},
@@ -65,10 +84,23 @@ void sayWhatIsIdle(Screen& screen, const TrainArguments& arguments, const RunCon
   }
 }
 
-// Of the workers that share this machine's cores, this is number `worker`.
-std::vector<int> coresInCenter(int worker, int workers) {
-  const WorkerCores own{.host = hostName(), .online = onlineCores(), .allowed = allowedCores()};
-  return coresOfWorker(std::vector<WorkerCores>(static_cast<std::size_t>(workers), own), worker);
+// Workers of one supervisor divide this machine's cores.
+std::vector<OwnedCores> divideCores(int workers) {
+  const std::vector<WorkerCores> all(static_cast<std::size_t>(workers), workerCores());
+  std::vector<OwnedCores> divided;
+  divided.reserve(all.size());
+  for (int worker = 0; worker < workers; ++worker) divided.push_back(coresOfWorker(all, worker));
+  return divided;
+}
+
+// As its supervisor says, who names those of all workers of an mpirun in their order.
+OwnedCores coresHere(int place) {
+  const char* cores = std::getenv(kWorkerCoresVariable);
+  if (cores == nullptr) return ownCores();
+  std::istringstream texts(cores);
+  std::string own;
+  for (int i = 0; i <= place; ++i) std::getline(texts, own, *kNextWorker);
+  return parseOwnedCores(own, kWorkerCoresVariable);
 }
 
 // ---- one worker
@@ -76,9 +108,13 @@ std::vector<int> coresInCenter(int worker, int workers) {
 // A supervised worker is known by its number, another by where it runs.
 struct Identity {
   SupervisorLink& link;
+  const StopFlag& stop;  // asks it to leave
   int worker = 0;
-  std::string log{};  // names its log
+  std::string log{};              // names its log
+  Communicator* group = nullptr;  // where it is in one
+  int place = 0;                  // among those whose cores the supervisor names together
 
+  int rank() const { return group == nullptr ? 0 : group->rank(); }
   bool isShown() const { return !link || worker == 0; }
 };
 
@@ -109,6 +145,7 @@ int trainInCenter(const RunContext& context, const TrainArguments& arguments, co
   Request request = joinRequest(context, arguments, addresses.size());
   const auto credentials = credentialsFor(addresses, arguments.credentials, arguments.insecure);
   if (!who.link) {
+    requireNoGroupByHand(request.config);
     requireOwnBatch(arguments, request.config);
     sayWhatIsIdle(screen, arguments, request.config);
   }
@@ -116,7 +153,10 @@ int trainInCenter(const RunContext& context, const TrainArguments& arguments, co
   const JobDirectory job(request.directory,
                          who.link ? JobDirectory::Role::Member : JobDirectory::Role::Joined);
   Activity activity;
-  who.link.watch(who.worker, activity);
+  WorkerSigns signs(
+      who.link,
+      {.worker = who.worker, .workers = who.group, .activity = activity, .first = who.worker - who.rank()});
+  signs.publish(request.directory, who.log, request.config.stallTimeout);
   Observers observers;
   ConsoleObserver shown(screen);
   WorkerLog log(request.directory, who.log, WorkerLog::Counts::RunAndOwn);
@@ -124,20 +164,42 @@ int trainInCenter(const RunContext& context, const TrainArguments& arguments, co
   observers.add(shown);
   observers.add(log);
   if (who.link) log.takeOutput();
-  const int workers = who.link ? static_cast<int>(request.config.workers) : 1;
-  // A signal to all processes at once is the supervisor's to deal with: a worker that left would write no checkpoint.
-  static const StopFlag kNever = false;
-  const RunSummary summary =
-      runWithCenter(context, std::move(request.config), job, who.link ? kNever : stopOnSignals(),
-                    arguments.processStart, observers,
-                    {.servers = connectorTo(addresses, credentials),
-                     .activity = activity,
-                     .cores = coresInCenter(who.worker, workers),
-                     .name = fmt::format("{}:{}", hostName(), getpid()),
-                     .isFirst = who.isShown()});
-  who.link.unwatch();
+  std::optional<GraceWatch> graceWatch;
+  const std::optional<double> grace = graceSeconds(processEnvironment());
+  if (grace && who.isShown()) observers.add(graceWatch.emplace(*grace, request.directory, screen));
+  const RunSummary summary = signs.during([&] {
+    return runWithCenter(context, std::move(request.config), job, who.stop, arguments.processStart, observers,
+                         {.servers = connectorTo(addresses, credentials),
+                          .activity = activity,
+                          .cores = coresHere(who.place),
+                          .name = fmt::format("{}:{}", hostName(), getpid()),
+                          .group = who.group,
+                          .isFirst = who.isShown()});
+  });
   sayEnding(screen, summary, who, request.directory);
   return summary.interrupted || summary.ending != Ending::Done ? kResume : kSuccess;
+}
+
+// As one worker of a group that a supervisor has started by mpirun. One that fails ends the group.
+int trainInGroup(const RunContext& context, const TrainArguments& arguments, SupervisorLink& link,
+                 const StopFlag& stop, int first) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const MpiSession session;
+  const int worker = first + session.rank();
+  setCrashWorker(worker);
+  try {
+    Communicator group(mpiTransport(session),
+                       Communicator::kForEver);  // the supervisor knows who stands still
+    const int code = trainInCenter(context, arguments,
+                                   {link, stop, worker, std::to_string(worker), &group, session.rank()});
+    link.finished(worker, code);
+    return kSuccess;
+  } catch (const std::exception& error) {
+    const int code = exitCodeOf(error);
+    letFirstSpeak(session.rank(), code);
+    link.failed(worker, error.what(), code);
+    MpiSession::abort(code);
+  }
 }
 
 }  // namespace
@@ -145,18 +207,32 @@ int trainInCenter(const RunContext& context, const TrainArguments& arguments, co
 int trainAsJoined(const RunContext& context, const TrainArguments& arguments) {
   const char* fifo = std::getenv(kSupervisorVariable);
   const char* number = std::getenv(kWorkerVariable);
-  stopOnSignals();  // before gRPC makes threads
   keepLargeBlocks();
   SupervisorLink link(fifo == nullptr ? "" : fifo);
-  // Others by hand may share the folder.
-  if (!link) return trainInCenter(context, arguments, {link, 0, fmt::format("{}-{}", hostName(), getpid())});
+  // Before gRPC makes threads. A signal to all processes at once is the supervisor's to deal with: a worker that left would write no
+  // checkpoint.
+  const StopFlag& stop = link ? leaveWhenAsked() : stopOnSignals();
+  if (!link) {
+    if (arguments.place.hosts.areGiven())
+      throw UsageError("--join and --worker-hosts both say who the others are; leave one of them out");
+    // Others by hand may share the folder.
+    return trainInCenter(context, arguments, {link, stop, 0, fmt::format("{}-{}", hostName(), getpid())});
+  }
+  if (const char* first = std::getenv(kGroupVariable))
+    return trainInGroup(context, arguments, link, stop, static_cast<int>(std::strtol(first, nullptr, 10)));
   const auto worker = number == nullptr ? 0 : static_cast<int>(std::strtol(number, nullptr, 10));
-  ignoreFurtherSignals();
   setCrashWorker(worker);
+  std::unique_ptr<Communicator> group;  // nothing: it is in none
   try {
-    return trainInCenter(context, arguments, {link, worker, std::to_string(worker)});
+    if (const char* addresses = std::getenv(kGroupAddressesVariable)) {
+      group = meetGroup(context, arguments, addresses, worker, link, stop);
+      if (!group) return kResume;
+    }
+    return trainInCenter(context, arguments, {link, stop, worker, std::to_string(worker), group.get()});
   } catch (const std::exception& error) {
     const int code = exitCodeOf(error);
+    // What all of a group find wrong, its first worker's supervisor says.
+    if (group && code == kUsageError) letFirstSpeak(group->rank(), code);
     link.failed(worker, error.what(), code);
     return code;
   }
@@ -165,12 +241,21 @@ int trainAsJoined(const RunContext& context, const TrainArguments& arguments) {
 int superviseWithCenter(const TrainArguments& arguments, Request request) {
   Console console(stdout, stderr, terminalOptions(arguments.verbosity));
   printNotes(console, arguments, request.config);
-  sayIdle(console, arguments, {"elastic"}, "workers of a center come and go by themselves");
-  const CenterSupervisorOptions options{
+  sayIdle(console, arguments, {"elastic"}, whyInelastic(request.config));
+  CenterSupervisorOptions options{
       .common = supervisionOf(arguments, request, console),
+      .cores = divideCores(static_cast<int>(request.config.workers)),
+      .groupSize = groupSize(request.config),
       .servers = static_cast<int>(std::max<std::int64_t>(1, request.config.servers)),
       .recoverySeconds = request.config.recoveryWait,
-      .snapshotSeconds = request.config.snapshotEvery};
+      .snapshotSeconds = request.config.snapshotEvery,
+      .hasJournal = request.config.journal};
+  std::optional<ScratchFolder> sockets;
+  if (options.groupSize > 1 && startedByMpi()) {  // under which there can be no other mpirun
+    sockets.emplace(temporaryFolder() / "cohort");
+    options.groups = groupSockets(sockets->path(), options.common.workers, options.groupSize);
+    options.groupSize = 1;
+  }
   const JobDirectory job(request.directory, JobDirectory::Role::Supervisor);
   const int code = superviseCenter(options, job, console);
   console.endProgress();

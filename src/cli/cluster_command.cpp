@@ -11,8 +11,10 @@
 #include "base/host.h"
 #include "cli/center_options.h"
 #include "cli/commands.h"
+#include "cli/place_flags.h"
 #include "cli/process_environment.h"
 #include "cli/run.h"
+#include "cluster/group_places.h"
 #include "cluster/host_list.h"
 #include "cluster/launcher.h"
 #include "cluster/number_list.h"
@@ -24,9 +26,9 @@ namespace cohort {
 namespace {
 
 struct ShowArguments {
-  HostFlags hosts;
-  std::optional<std::string> serverTasks;
+  PlaceFlags place;
   std::string sync = "bsp";
+  std::string groups = "0";
 };
 
 // What there is to see: who has started this process, and the cluster as far as one process can know it.
@@ -51,9 +53,10 @@ std::string rolesText(const ClusterMap& cluster) {
 // Looks at each kind of launcher as one run would that was started so.
 class Viewer {
  public:
-  explicit Viewer(const ShowArguments& arguments) : arguments_(arguments) {
-    applySettings(config_, {{"sync", {arguments.sync}}});
-    if (arguments.serverTasks && !hasCenter(config_) && config_.sync != "bsp") {
+  Viewer(const ShowArguments& arguments, const ExchangeRules& rules) : arguments_(arguments) {
+    applySettings(config_, {{"sync", {arguments.sync}}, {"groups", {arguments.groups}}});
+    requireRule(config_, rules);
+    if (arguments.place.serverTasks && !hasCenter(config_) && config_.sync != "bsp") {
       throw UsageError(
           fmt::format("--sync {} has no servers; leave --server-tasks out, or use bsp, async, ssp or backup",
                       config_.sync));
@@ -68,14 +71,14 @@ class Viewer {
 
   View operator()(const NamedCluster& named) const {
     requireNoServerTasks();
+    ClusterMap cluster = named.cluster;
+    showGroups(cluster);
     const bool isTfConfig = named.source == NamedCluster::Source::TfConfig;
-    if (hasCenter(config_) && named.cluster.count(Role::Server) == 0) {
-      throw UsageError(fmt::format("--sync {} needs a server; name one in {}", config_.sync,
-                                   isTfConfig ? "the \"ps\" of TF_CONFIG" : "--ps-hosts"));
-    }
-    return {.launcher = fmt::format("{}: {}", isTfConfig ? "TF_CONFIG" : "--ps-hosts and --worker-hosts",
-                                    rolesText(named.cluster)),
-            .cluster = named.cluster};
+    const bool servesChief = named.cluster.count(Role::Server) == 0 &&
+                             (hasCenter(config_) || named.cluster.count(Role::Worker) > 1);
+    return {.launcher = fmt::format("{}: {}{}", isTfConfig ? "TF_CONFIG" : "--ps-hosts and --worker-hosts",
+                                    rolesText(cluster), servesChief ? "; worker 0 serves too" : ""),
+            .cluster = cluster};
   }
 
   View operator()(const MpiPlace& place) const {
@@ -110,15 +113,27 @@ class Viewer {
 
  private:
   void requireNoServerTasks() const {
-    if (!arguments_.serverTasks) return;
+    if (!arguments_.place.serverTasks) return;
     throw UsageError(
         "--server-tasks chooses among tasks that srun or mpirun has started, and this process is none");
   }
 
   ClusterMap withRoles(const TaskMap& tasks) const {
-    if (arguments_.serverTasks)
-      return withServers(tasks, parseServerTasks(*arguments_.serverTasks, tasks, "--server-tasks"));
-    return hasCenter(config_) ? withServers(tasks, defaultServerTasks(tasks)) : withoutServers(tasks);
+    if (!hasCenter(config_) && !arguments_.place.serverTasks) return withoutServers(tasks);
+    ClusterMap cluster = withServers(tasks, chooseServerTasks(tasks, arguments_.place.serverTasks, 0),
+                                     arguments_.place.serverPort);
+    showGroups(cluster);
+    return cluster;
+  }
+
+  // Where it is said how many.
+  void showGroups(ClusterMap& cluster) const {
+    if (config_.sync != "group" || config_.groups == 0) return;
+    RunConfig counted = config_;
+    counted.workers = static_cast<std::int64_t>(cluster.count(Role::Worker));
+    counted.grains = counted.workers;  // nobody says how many there are
+    requireGroups(counted);
+    nameGroups(cluster, groupSize(counted));
   }
 
   const ShowArguments& arguments_;
@@ -127,14 +142,18 @@ class Viewer {
 
 std::string ownText(const View& view) {
   const std::vector<int> cores = allowedCores();
-  return fmt::format("{}{}: on {}, {} of its {} cores ({})",
-                     view.rank ? fmt::format("rank {}, ", *view.rank) : "",
-                     view.cluster ? nameOf(view.cluster->self()) : "this process", hostName(), cores.size(),
-                     onlineCores(), numberListText(cores));
+  const int lanes = ownCores().lanes;  // fewer where cores have several threads, or time is limited
+  return fmt::format(
+      "{}{}: on {}, {} of its {} cores ({}){}", view.rank ? fmt::format("rank {}, ", *view.rank) : "",
+      view.cluster ? nameOf(view.cluster->self()) : "this process", hostName(), cores.size(), onlineCores(),
+      numberListText(cores),
+      lanes == static_cast<int>(cores.size()) ? ""
+                                              : fmt::format(": {} lane{}", lanes, lanes == 1 ? "" : "s"));
 }
 
-int showCommand(const ShowArguments& arguments) {
-  const View view = std::visit(Viewer(arguments), findLauncher(processEnvironment(), arguments.hosts));
+int showCommand(const ShowArguments& arguments, const ExchangeRules& rules) {
+  const View view =
+      std::visit(Viewer(arguments, rules), findLauncher(processEnvironment(), arguments.place.hosts));
   // Of many tasks that say this at once, one has the table; what only each of them knows, each says.
   std::string text;
   if (view.rank.value_or(0) == 0) {
@@ -146,42 +165,33 @@ int showCommand(const ShowArguments& arguments) {
   return kSuccess;
 }
 
-void addShow(CLI::App& cluster, int& exitCode) {
+void addShow(CLI::App& cluster, const RunContext& context, int& exitCode) {
   CLI::App* const command = cluster.add_subcommand(
       "show", "What the environment and these flags tell: who is where, in which role, with which cores");
   const auto arguments = std::make_shared<ShowArguments>();
-  command->add_option("--ps-hosts", arguments->hosts.psHosts, "the servers, in their order")
-      ->type_name("HOST:PORT,...");
-  command->add_option("--worker-hosts", arguments->hosts.workerHosts, "the workers; also n[1-4]:2222")
-      ->type_name("HOST:PORT,...");
-  command->add_option("--job-name", arguments->hosts.jobName, "which list this process is in: ps or worker")
-      ->type_name("NAME");
-  command->add_option("--task-index", arguments->hosts.taskIndex, "and where in it, from 0 on")
-      ->type_name("K");
-  command
-      ->add_option("--server-tasks", arguments->serverTasks,
-                   "of srun's or mpirun's, how many serve, or which ranks (0,3; 0-1)")
-      ->type_name("TASKS");
+  arguments->place.addTo(*command);
   command->add_option("--sync", arguments->sync, "the rule: some have servers")
       ->type_name("RULE")
       ->capture_default_str();
+  command->add_option("--groups", arguments->groups, "of --sync group: into how many the workers divide")
+      ->type_name("N");
   command->footer(
       "Flags come first, then TF_CONFIG, then what mpirun, then what srun has set. For a rule with servers,\n"
       "and without --server-tasks, all tasks of the first node serve (of one node: the first task). Under\n"
       "srun and mpirun the first task prints the table, and each task its own line.");
-  command->callback([arguments, &exitCode] { exitCode = showCommand(*arguments); });
+  command->callback([arguments, &context, &exitCode] { exitCode = showCommand(*arguments, context.rules); });
 }
 
 }  // namespace
 
-void addClusterCommands(CLI::App& app, int& exitCode) {
+void addClusterCommands(CLI::App& app, const RunContext& context, int& exitCode) {
   CLI::App* const cluster =
       app.add_subcommand("cluster", "What this process understands of its place among others");
   cluster->callback([cluster] {
     if (cluster->get_subcommands().empty())
       throw UsageError("the word after cohort cluster is show (see cohort cluster --help)");
   });
-  addShow(*cluster, exitCode);
+  addShow(*cluster, context, exitCode);
 }
 
 }  // namespace cohort

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/place_flags.h"
 #include "report/console.h"
 #include "train/run.h"
 #include "train/run_config.h"
@@ -23,7 +25,20 @@ struct TrainArguments {
   std::string join;         // addresses of a center's servers
   std::string credentials;  // a file
   bool insecure = false;
+  PlaceFlags place;
+  std::string devicesVisible;  // cores; empty: all that it may use
+  int workersPerTask = 0;      // 0: nobody says
   std::chrono::steady_clock::time_point processStart;
+};
+
+struct LaunchArguments {
+  std::string hosts;  // a file
+  std::optional<std::string> ssh;
+  std::string remoteProgram;  // "": this one's path
+  std::string directory;      // "": this one's
+  int maxRestarts = 3;
+  bool dryRun = false;
+  std::vector<std::string> words;  // after --
 };
 
 struct ServeArguments {
@@ -34,6 +49,8 @@ struct ServeArguments {
   bool insecure = false;
   std::string jobDirectory = "center";
   std::string snapshotEvery = "30s";
+  std::string journal;  // a folder; empty: in its own
+  bool noJournal = false;
 };
 
 struct StatusArguments {
@@ -47,6 +64,7 @@ struct EvaluateArguments {
   std::string checkpoint;
   std::string split = "test";
   int threads = 0;
+  std::string devicesVisible;
 };
 
 struct DescribeArguments {
@@ -67,6 +85,13 @@ struct ReportArguments {
   std::string svgDirectory;
 };
 
+struct ReplayArguments {
+  std::string run;                   // a job directory
+  std::vector<std::string> folders;  // of servers that had their own
+  int threads = 0;                   // 0: every core
+  std::string devicesVisible;
+};
+
 struct VerifyArguments {
   std::vector<std::string> runs;
   std::string replay;  // "FROM:TO"
@@ -74,6 +99,8 @@ struct VerifyArguments {
 };
 
 int trainCommand(const RunContext& context, const TrainArguments& arguments);
+int launchCommand(const RunContext& context, const LaunchArguments& arguments);
+int attendCommand(const std::vector<std::string>& command);
 int credentialsCommand(const std::string& file);
 int statusCommand(const StatusArguments& arguments);
 int serveCommand(const ServeArguments& arguments);
@@ -81,12 +108,15 @@ int evaluateCommand(const RunContext& context, const EvaluateArguments& argument
 int describeCommand(const RunContext& context, const DescribeArguments& arguments);
 int studyCommand(const NetworkRegistry& networks, const StudyArguments& arguments);
 int reportCommand(const ReportArguments& arguments);
+int replayCommand(const RunContext& context, const ReplayArguments& arguments);
 int verifyCommand(const VerifyArguments& arguments);
 
 // `cohort data …` with its subcommands; the one that runs sets `exitCode`.
 void addDataCommands(CLI::App& app, int& exitCode);
-// `cohort cluster …` and `cohort bench …`, likewise.
-void addClusterCommands(CLI::App& app, int& exitCode);
 void addBenchCommands(CLI::App& app, const NetworkRegistry& networks, int& exitCode);
+// `cohort cluster …`, `cohort slurm …` and `cohort doctor`, likewise; the context outlives the app.
+void addClusterCommands(CLI::App& app, const RunContext& context, int& exitCode);
+void addSlurmCommands(CLI::App& app, const RunContext& context, int& exitCode);
+void addDoctorCommand(CLI::App& app, const RunContext& context, int& exitCode);
 
 }  // namespace cohort

@@ -8,11 +8,14 @@ namespace cohort {
 
 void ConsoleObserver::started(const Started& run) {
   if (!run.isShown) return;
-  console_.print(fmt::format("{} on {}: {} parameters, batch {} in {} grains on {}{} lane{}", run.network,
-                             run.dataset, groupedText(static_cast<std::int64_t>(run.parameters)),
-                             run.batchSize, run.grains,
-                             run.workers == 1 ? "" : fmt::format("{} workers, each with ", run.workers),
-                             run.lanes, run.lanes == 1 ? "" : "s"));
+  const std::string lanes = fmt::format("{} lane{}", run.lanes, run.lanes == 1 ? "" : "s");
+  std::string where = lanes;
+  if (run.workers > 1) where = fmt::format("{} workers, each with {}", run.workers, lanes);
+  if (run.isVirtual) where = fmt::format("{} virtual workers on {}", run.workers, lanes);
+  if (run.hasUnequalWorkers) where = fmt::format("{} workers", run.workers);
+  console_.print(fmt::format("{} on {}: {} parameters, batch {} in {} grains on {}", run.network, run.dataset,
+                             groupedText(static_cast<std::int64_t>(run.parameters)), run.batchSize,
+                             run.grains, where));
   if (run.idleLanes > 0) {
     console_.print(fmt::format("{} of {} threads have nothing to do: there are {} grains (see --grains)",
                                run.idleLanes, run.idleLanes + run.lanes, run.grains));
@@ -30,7 +33,8 @@ void ConsoleObserver::progressed(const Progress& p) {
                .loss = p.loss,
                .imagesPerSecond = p.imagesPerSecond,
                .secondsLeft = p.secondsLeft,
-               .learningRate = p.learningRate};
+               .learningRate = p.learningRate,
+               .virtualSeconds = p.clock.seconds};
   if (!p.logPoint) console_.progress(progress_);
 }
 
@@ -45,12 +49,17 @@ void ConsoleObserver::logged(const TrainPoint& point) {
 }
 
 void ConsoleObserver::evaluated(const EvaluationPoint& p) {
-  console_.print(fmt::format("step {}: {} loss {:.4f}, accuracy {:.4f}, top-5 {:.4f}", p.step, p.split,
-                             p.loss, p.accuracy, p.top5));
+  const std::string time = p.clock.isThere() ? fmt::format(" ({:.3f} virtual s)", p.clock.seconds) : "";
+  console_.print(fmt::format("step {}{}: {} loss {:.4f}, accuracy {:.4f}, top-5 {:.4f}", p.step, time,
+                             p.split, p.loss, p.accuracy, p.top5));
 }
 
 void ConsoleObserver::checkpointed(Step step) {
   console_.detail(fmt::format("step {}: checkpoint", step));
+}
+
+void ConsoleObserver::checkpointWritten(double seconds) {
+  console_.detail(fmt::format("checkpoint written in {:.2f} s", seconds));
 }
 
 void printPlan(Screen& console, const RunConfig& config, const std::filesystem::path& directory) {
@@ -72,6 +81,10 @@ void printSummary(Screen& console, const RunSummary& s) {
         fmt::format("{} steps in {}: {:.1f} images/s (+- {:.1f}, jitter {:.1f}), median step {:.4f} s",
                     s.step - s.startStep, clockText(s.elapsedSeconds), speed.imagesPerSecond,
                     speed.uncertainty, speed.jitter, speed.medianStepSeconds));
+  }
+  if (s.inVirtualTime) {
+    console.print(fmt::format("peak memory {}", bytesText(static_cast<double>(s.peakMemoryBytes))));
+  } else if (s.step > s.startStep) {
     console.print(fmt::format(
         "time: waiting for data {:.1f} s ({:.1f} %), forward {:.1f} s, backward {:.1f} s, update {:.1f} s, "
         "{}checkpoint {:.1f} s, evaluation {:.1f} s; peak memory {}",

@@ -19,6 +19,7 @@ class ConsoleObserver : public RunObserver {
   void logged(const TrainPoint& point) override;
   void evaluated(const EvaluationPoint& point) override;
   void checkpointed(Step step) override;
+  void checkpointWritten(double seconds) override;
   void warned(const std::string& what) override { console_.warn(what); }
 
  private:
@@ -37,6 +38,7 @@ class Observers : public RunObserver {
   void logged(const TrainPoint& point) override { tell(&RunObserver::logged, point); }
   void evaluated(const EvaluationPoint& point) override { tell(&RunObserver::evaluated, point); }
   void checkpointed(Step step) override { tell(&RunObserver::checkpointed, step); }
+  void checkpointWritten(double seconds) override { tell(&RunObserver::checkpointWritten, seconds); }
   void warned(const std::string& what) override { tell(&RunObserver::warned, what); }
 
  private:

@@ -56,7 +56,7 @@ int describeCommand(const RunContext& context, const DescribeArguments& argument
     }
     return kSuccess;
   }
-  const RunConfig config = resolveLayers(context.networks, std::nullopt, arguments.layers);
+  const RunConfig config = resolveLayers(context.networks, std::nullopt, arguments.layers, context.rules);
   for (const std::string& note : arguments.notes) fmt::print("note: {}\n", note);
   if (config.imageSize == 0) {
     throw UsageError("the size of the images is not known before the dataset is opened; give --image-size");

@@ -16,7 +16,12 @@ int exitCodeOf(const std::exception& error) {
 }
 
 void letFirstSpeak(int rank, int code) {
-  if (rank > 0 && code == kUsageError) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  if (rank > 0 && (code == kUsageError || code == kPeerError))
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+}
+
+void letOthersSpeak(int code) {
+  if (code == kPeerError) std::this_thread::sleep_for(std::chrono::milliseconds(500));
 }
 
 }  // namespace cohort

@@ -12,52 +12,17 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/nearest.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/parse_message.h"
 #include "cli/setting_options.h"
+#include "cli/train_options.h"
 #include "cli/version.h"
+#include "cli/visible_devices.h"
 #include "engine/instruction_set.h"
-#include "train/config_file.h"
 
 namespace cohort {
 namespace {
-
-std::string nearestFlag(const CLI::App& command, const std::string& wrong) {
-  std::vector<std::string> flags;
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) {
-      if (findOlderName(name) == nullptr) flags.push_back("--" + name);
-    }
-  }
-  return nearestWord(wrong, flags);
-}
-
-// CLI11's message, with the nearest flag where one is unknown.
-std::string parseMessage(const CLI::App& app, const CLI::ParseError& error) {
-  for (const CLI::App* command : app.get_subcommands()) {
-    std::string name = command->get_name();
-    for (; !command->get_subcommands().empty(); name += " " + command->get_name()) {
-      command = command->get_subcommands().front();
-    }
-    const std::vector<std::string> rest = command->remaining();
-    if (rest.empty()) continue;
-    const std::string wrong = rest.front().substr(0, rest.front().find('='));
-    const std::string nearest = nearestFlag(*command, wrong);
-    return fmt::format("cohort {} does not know {}{}", name, wrong,
-                       nearest.empty() ? fmt::format("; see cohort {} --help", name)
-                                       : fmt::format("; did you mean {}?", nearest));
-  }
-  if (app.get_subcommands().empty()) {
-    const std::vector<std::string> rest = app.remaining();
-    return fmt::format(
-        "{} is train, serve, credentials, status, cluster, eval, describe, data, report, study, verify or "
-        "bench (see cohort --help)",
-        rest.empty() ? "the first word after cohort" : fmt::format("'{}' is no command: it", rest[0]));
-  }
-  return error.what();
-}
 
 // Where programs keep what they can compute again; empty where nobody says.
 std::filesystem::path cacheDirectory() {
@@ -68,17 +33,6 @@ std::filesystem::path cacheDirectory() {
     return std::filesystem::path(home) / ".cache" / "cohort";
   }
   return {};
-}
-
-void addVerbosity(CLI::App& command, Verbosity& verbosity) {
-  const auto set = [&verbosity](Verbosity wanted) {
-    if (verbosity != Verbosity::Normal) throw UsageError("give --quiet or --verbose, not both");
-    verbosity = wanted;
-  };
-  command.add_flag_callback(
-      "-q,--quiet", [set] { set(Verbosity::Quiet); }, "only warnings, errors and the result");
-  command.add_flag_callback(
-      "-v,--verbose", [set] { set(Verbosity::Verbose); }, "also the plan, learning rates and times");
 }
 
 int fail(int code, const std::string& message) {
@@ -92,8 +46,8 @@ struct Parser {
   explicit Parser(const RunContext& context);
 
   CLI::App app{"Trains neural networks on CPU workers, with the same bits for any number of cores."};
-  SettingOptions trainOptions;
-  TrainArguments train;
+  TrainOptions trainOptions;
+  LaunchArguments launch;
   ServeArguments serve;
   StatusArguments status;
   std::string credentialsFile;
@@ -102,6 +56,7 @@ struct Parser {
   DescribeArguments describe;
   ReportArguments report;
   StudyArguments study;
+  ReplayArguments replay;
   VerifyArguments verify;
   int exitCode = kSuccess;
 };
@@ -113,33 +68,44 @@ Parser::Parser(const RunContext& context) {
   app.get_formatter()->column_width(31);
   app.footer(
       "Exit codes: 0 done, 2 wrong usage, 3 a file or the system failed, 4 a worker failed, 5 runs differ,\n"
+      "6 the doctor found something, 7 a virtual run was stopped by a signal (it can only start anew),\n"
       "75 stopped by a signal after a checkpoint (the same command goes on).");
 
   CLI::App* command = app.add_subcommand("train", "Train a network; resumes where its job directory stopped");
-  command
-      ->add_option_function<std::string>(
-          "--job-dir",
-          [this](const std::string& value) { trainOptions.flags()[std::string(kJobDirectory)] = {value}; },
-          "the run's folder (default: a new runs/NETWORK-DATE-N)")
-      ->type_name("DIR");
-  command->add_option("--join", train.join, "train as a worker of a center: its servers, in their order")
-      ->type_name("HOST:PORT,...")
-      ->check([](const std::string& addresses) {
-        // Not as if it was left out: a script's variable may be empty.
-        return addresses.empty() ? std::string("needs the address of a server: HOST:PORT") : std::string();
-      });
-  command->add_option("--credentials", train.credentials, "the center's file, which lets this worker in")
-      ->type_name("FILE");
-  command->add_flag("--insecure", train.insecure, "join a center without TLS, where anybody may");
-  addVerbosity(*command, train.verbosity);
-  trainOptions.addTo(*command, [](const Setting&) { return true; });
-  command->footer(
-      "Without options: mnist-cnn on Fashion-MNIST, about a minute. Defaults come from the network's\n"
-      "recipe.");
+  trainOptions.addTo(*command);
   command->callback([this, &context] {
-    train.layers = trainOptions.layers(train.notes);
-    exitCode = trainCommand(context, train);
+    const TrainArguments& arguments = trainOptions.arguments();
+    showDevices(arguments.devicesVisible);
+    exitCode = trainCommand(context, arguments);
   });
+
+  command = app.add_subcommand("launch", "Train on the hosts of a file, over ssh");
+  command->add_option("--hosts", launch.hosts, "who is where; see below")->type_name("FILE")->required();
+  command->add_option("--ssh", launch.ssh, "what runs a command on a host (default: ssh)")
+      ->type_name("PROGRAM");
+  command
+      ->add_option("--remote-program", launch.remoteProgram, "cohort on the hosts (default: the same path)")
+      ->type_name("PATH");
+  command->add_option("--directory", launch.directory, "where it starts there (default: the same as here)")
+      ->type_name("DIR");
+  command->add_option("--max-restarts", launch.maxRestarts, "of a member, while the run gets nowhere")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  command->add_flag("--dry-run", launch.dryRun, "only print the commands");
+  command->add_option("command", launch.words, "train and its options, after --")->type_name("")->required();
+  command->footer(
+      "The file has a line for each process, or for several alike; what follows # is a comment:\n"
+      "  a:2222       ps                # a server; with none, the first worker serves too\n"
+      "  b:2222       worker cores=0-3  # the first worker is the chief\n"
+      "  n[1-4]:2222  worker\n"
+      "  e            evaluator\n"
+      "PROGRAM may have arguments (parted by blanks); HOST and COMMAND follow them.");
+  command->callback([this, &context] { exitCode = launchCommand(context, launch); });
+  command =
+      app.add_subcommand("attend", "Run a command as long as the standard input is open; launch does so");
+  command->group("")->prefix_command();
+  command->callback([this, command] { exitCode = attendCommand(command->remaining()); });
 
   command = app.add_subcommand("serve", "One server of a center, for workers that --join it");
   command->add_option("--listen", serve.listen, "where workers reach it (port 0: any that is free)")
@@ -161,6 +127,11 @@ Parser::Parser(const RunContext& context) {
   command->add_option("--snapshot-every", serve.snapshotEvery, "how often it keeps what it has; 0: never")
       ->type_name("T")
       ->capture_default_str();
+  command
+      ->add_option("--journal", serve.journal,
+                   "the order of updates goes there (default: journal in its folder)")
+      ->type_name("DIR");
+  command->add_flag("--no-journal", serve.noJournal, "do not keep it");
   command->callback([this] { exitCode = serveCommand(serve); });
 
   command =
@@ -168,8 +139,8 @@ Parser::Parser(const RunContext& context) {
   command->add_option("FILE", credentialsFile, "a new file")->type_name("")->required();
   command->callback([this] { exitCode = credentialsCommand(credentialsFile); });
 
-  command = app.add_subcommand("status", "How a running center is: members, steps, staleness, bytes");
-  command->add_option("CENTER", status.center, "the run's folder, or HOST:PORT,... of its servers")
+  command = app.add_subcommand("status", "Where a run stands, worker by worker, and how its center is");
+  command->add_option("RUN", status.center, "the run's folder, or HOST:PORT,... of a center's servers")
       ->type_name("")
       ->required();
   command->add_option("--credentials", status.credentials, "the center's file (default: as its folder says)")
@@ -177,7 +148,9 @@ Parser::Parser(const RunContext& context) {
   command->add_flag("--insecure", status.insecure, "look at a center without TLS");
   command->callback([this] { exitCode = statusCommand(status); });
 
-  addClusterCommands(app, exitCode);
+  addClusterCommands(app, context, exitCode);
+  addDoctorCommand(app, context, exitCode);
+  addSlurmCommands(app, context, exitCode);
 
   command = app.add_subcommand("eval", "Loss, top-1 and top-5 of a run's checkpoint");
   command->add_option("--job-dir", evaluate.jobDirectory, "the run's folder")->type_name("DIR")->required();
@@ -185,7 +158,11 @@ Parser::Parser(const RunContext& context) {
       ->type_name("FILE");
   command->add_option("--split", evaluate.split, "test or train")->type_name("NAME")->capture_default_str();
   command->add_option("--threads", evaluate.threads, "lanes (default: every core)")->type_name("T");
-  command->callback([this, &context] { exitCode = evaluateCommand(context, evaluate); });
+  addDevicesVisible(*command, evaluate.devicesVisible);
+  command->callback([this, &context] {
+    showDevices(evaluate.devicesVisible);
+    exitCode = evaluateCommand(context, evaluate);
+  });
 
   command = app.add_subcommand("describe", "A network's layers: shapes, parameters, work, kernels, memory");
   command->add_flag("--list", describe.list, "name the networks");
@@ -219,6 +196,17 @@ Parser::Parser(const RunContext& context) {
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
   command->callback([this] { exitCode = verifyCommand(verify); });
+  command = app.add_subcommand("replay", "Compute a run with a center again from its journals, bit by bit");
+  command->add_option("RUN", replay.run, "the run's folder")->type_name("")->required();
+  command->add_option("FOLDER", replay.folders, "folders of servers that had their own")->type_name("");
+  command->add_option("--threads", replay.threads, "works that are computed at once (default: every core)")
+      ->type_name("T")
+      ->check(CLI::Range(1, 256));
+  addDevicesVisible(*command, replay.devicesVisible);
+  command->callback([this, &context] {
+    showDevices(replay.devicesVisible);
+    exitCode = replayCommand(context, replay);
+  });
   command = app.add_subcommand("study", "Train over lists of values; tables and charts of the results");
   command->add_option("file", study.file, "the study's YAML file")->type_name("FILE")->required();
   command->add_option("--study-dir", study.directory, "its folder (default: studies-out/NAME)")
@@ -229,18 +217,19 @@ Parser::Parser(const RunContext& context) {
 
 }  // namespace
 
-int run(int argc, const char* const* argv, const NetworkRegistry& networks, const DatasetRegistry& datasets) {
+int run(int argc, const char* const* argv, const NetworkRegistry& networks, const DatasetRegistry& datasets,
+        const ExchangeRules& rules) {
   const auto processStart = std::chrono::steady_clock::now();
   try {
     checkProcessor();
-    const RunContext context{.networks = networks, .datasets = datasets, .cacheDirectory = cacheDirectory()};
+    const RunContext context{
+        .networks = networks, .datasets = datasets, .rules = rules, .cacheDirectory = cacheDirectory()};
     // A file that outgrows the shell's limit is then an error of that write, like a full disk.
     std::signal(SIGXFSZ, SIG_IGN);
     Parser parser(context);
-    parser.train.processStart = processStart;
     try {
       std::vector<std::string> arguments = normalizedArguments(argc, argv);
-      parser.train.words = arguments;
+      parser.trainOptions.start(arguments, processStart);
       std::ranges::reverse(arguments);  // as CLI11 wants them
       parser.app.parse(arguments);
     } catch (const CLI::Success& help) {

@@ -1,5 +1,6 @@
 // cohort serve: one server of a center.
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -7,11 +8,13 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/atomic_file.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file_lock.h"
+#include "base/host.h"
 #include "center/client.h"
 #include "center/server.h"
 #include "center/status.h"
@@ -24,6 +27,7 @@
 #include "launch/center_file.h"
 #include "launch/folders.h"
 #include "launch/supervisor_link.h"
+#include "launch/worker_status.h"
 #include "report/console.h"
 
 namespace cohort {
@@ -77,6 +81,11 @@ class ServerFolder {
 
   fs::path snapshot() const { return path_ / fmt::format("server-{}.snapshot", index_); }
   const fs::path& path() const { return path_; }
+  // Empty: none.
+  fs::path journals(const ServeArguments& arguments) const {
+    if (arguments.noJournal) return {};
+    return arguments.journal.empty() ? path_ / "journal" : fs::path(arguments.journal);
+  }
 
  private:
   // What a server that was killed had half written.
@@ -91,6 +100,52 @@ class ServerFolder {
   fs::path path_;
   int index_;
   Descriptor lock_;
+};
+
+// What the server says of itself in a run's folder, about once a second, while this lives.
+class ServerSign {
+ public:
+  ServerSign(fs::path directory, int index, CenterServer& server)
+      : directory_(std::move(directory)), connector_(connectorTo({&server})) {
+    status_.isServer = true;
+    status_.name = std::to_string(index);
+    status_.host = hostName();
+    status_.process = ::getpid();
+    status_.mayRest = true;
+  }
+  ~ServerSign() { removeStatus(directory_, status_); }
+  ServerSign(const ServerSign&) = delete;
+  ServerSign& operator=(const ServerSign&) = delete;
+
+  void tell() {
+    constexpr double kBetween = 1;   // seconds
+    constexpr double kPatience = 1;  // for its own thread to answer
+    if (told_ && secondsSince(*told_) < kBetween) return;
+    told_ = Clock::now();
+    try {
+      const ServerStatus now = fetchStatus(*connector_, kPatience).front();
+      say(now.isOpen ? "serving" : "waiting for a run");
+      status_.step = now.version;
+    } catch (const PeerError&) {
+      say("busy");
+    }
+    status_.doingSeconds = secondsSince(since_);
+    status_.written =
+        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+    writeStatus(directory_, status_);
+  }
+
+ private:
+  void say(const char* doing) {
+    if (status_.doing != doing) since_ = Clock::now();
+    status_.doing = doing;
+  }
+
+  fs::path directory_;
+  std::shared_ptr<Connector> connector_;
+  WorkerStatus status_;
+  std::optional<Clock::time_point> told_;
+  Clock::time_point since_ = Clock::now();
 };
 
 // For those on this machine: an address to connect to, where the server listens at all that it has.
@@ -139,6 +194,7 @@ int serve(const ServeArguments& arguments, SupervisorLink& supervisor) {
                        .credentials = admission.credentials,
                        .snapshot = snapshotSeconds > 0 ? folder.snapshot() : "",
                        .snapshotSeconds = snapshotSeconds,
+                       .journals = folder.journals(arguments),
                        .warn = [&](const std::string& what) {
                          console.warn(what);
                          supervisor.warn(fmt::format("server {}: {}", arguments.index, what));
@@ -152,8 +208,11 @@ int serve(const ServeArguments& arguments, SupervisorLink& supervisor) {
   console.print(
       fmt::format("server {} of {} listens at {}", arguments.index, arguments.servers, server.address()));
   std::fflush(stdout);
+  // A supervised one keeps its snapshots in a folder of their own.
+  ServerSign sign(supervisor ? folder.path().parent_path() : folder.path(), arguments.index, server);
   std::optional<Clock::time_point> asked;
   while (!server.isOver(kLook)) {
+    sign.tell();
     if (!stop) continue;
     const bool hasRun = server.halt();
     // Without a run there is nothing to keep; but a supervised server's workers are on their way back to it.

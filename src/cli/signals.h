@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM: the first asks for a stop at the next step boundary, a second one leaves at once.
+// SIGINT, SIGTERM and SIGUSR1: the first asks for a stop at the next step boundary, a second SIGINT or SIGTERM leaves at once.
 //
 // A thread of its own waits for them, and every other thread blocks them. A handler is no way: the kernel would put its
 // frame below the stack pointer of the thread that it interrupts, and oneDNN's matrix kernels point that register at a
@@ -14,5 +14,7 @@ namespace cohort {
 const StopFlag& stopOnSignals();
 // A second signal is no second wish: supervised workers get the first one from whoever sent it to all, and from the supervisor.
 void ignoreFurtherSignals();
+// For a supervised worker of a center: takes no notice of those, and returns the flag that its supervisor's kLeaveSignal sets.
+const StopFlag& leaveWhenAsked();
 
 }  // namespace cohort

@@ -1,5 +1,6 @@
-// cohort status: how a running center is.
+// cohort status: where a run stands, and how its center is.
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/run.h"
 #include "launch/center_file.h"
+#include "launch/run_status.h"
 #include "report/console.h"
 
 namespace cohort {
@@ -34,12 +36,6 @@ Place placeOf(const StatusArguments& arguments) {
     return place;
   }
   CenterPlaces found = readCenterFiles(arguments.center);
-  if (found.servers.empty()) {
-    throw UsageError(
-        fmt::format("no center is running in {}; give HOST:PORT,... of its servers, or look at "
-                    "its summary.json",
-                    arguments.center));
-  }
   place.servers = std::move(found.servers);
   if (place.credentials.empty() && !arguments.insecure) place.credentials = found.credentials.string();
   return place;
@@ -64,6 +60,13 @@ std::string stalenessText(const std::vector<std::int64_t>& counts) {
   return text.empty() ? "none yet" : text;
 }
 
+std::string sharesText(const ServerStatus::Shares& shares) {
+  const double all = static_cast<double>(shares.workers + shares.mail + shares.nobodys) / 100;
+  return fmt::format("  shares: workers {:.1f} %, mail {:.1f} %, nobody's {:.1f} %",
+                     static_cast<double>(shares.workers) / all, static_cast<double>(shares.mail) / all,
+                     static_cast<double>(shares.nobodys) / all);
+}
+
 void print(Console& console, const ServerStatus& status, const CenterPlaces::Server& server) {
   const std::string name = fmt::format("server {} at {}", server.index, server.address);
   if (!status.isOpen) {
@@ -85,13 +88,59 @@ void print(Console& console, const ServerStatus& status, const CenterPlaces::Ser
       status.floats, status.version,
       status.updateSeconds * 1e3 / static_cast<double>(std::max<Step>(1, status.version)),
       bytesText(status.bytesReceived), bytesText(status.bytesSent), status.duplicates, status.lost));
+  if (status.shares) return console.print(sharesText(*status.shares));
   console.print(fmt::format("  updates by staleness: {}", stalenessText(status.staleness)));
+}
+
+// ---- what a run's processes say of themselves
+
+std::string secondsText(double seconds) {
+  return fmt::format("{:.{}f} s", seconds, seconds < 10 ? 1 : 0);
+}
+
+// "in forward conv2", "exchanging, waiting for worker 1: …".
+std::string doingText(const ProcessView& process) {
+  const WorkerStatus& status = process.status;
+  if (!status.failure.empty()) return fmt::format("failed: {}", printable(status.failure));
+  if (process.isGone) return fmt::format("gone; it was {}", printable(status.doing));
+  if (!status.waitsForAnother) return printable(status.doing);
+  return printable(fmt::format("{}, waiting for {}", status.doing, status.waitsFor));
+}
+
+std::string ageText(const ProcessView& process) {
+  constexpr double kOld = 3;  // it is written once a second
+  return !process.isGone && process.age >= kOld
+             ? fmt::format(" (no sign of life for {})", secondsText(process.age))
+             : "";
+}
+
+void print(Console& console, const RunView& run) {
+  constexpr const char* kRow = "{:<9} {:<{}} {:>8} {:>8} {:>8}  {}{}";
+  std::size_t hosts = 4;
+  for (const ProcessView& process : run.processes) hosts = std::max(hosts, process.status.host.size());
+  if (!run.processes.empty())
+    console.print(fmt::format(kRow, "", "host", hosts, "process", "step", "for", "doing", ""));
+  for (const ProcessView& process : run.processes) {
+    const WorkerStatus& status = process.status;
+    console.print(
+        fmt::format(kRow, fmt::format("{} {}", status.isServer ? "server" : "worker", printable(status.name)),
+                    printable(status.host), hosts, status.process, status.step,
+                    secondsText(status.doingSeconds), doingText(process), ageText(process)));
+  }
+  console.print(run.verdict);
 }
 
 }  // namespace
 
 int statusCommand(const StatusArguments& arguments) {
   const Place place = placeOf(arguments);
+  std::error_code unreadable;
+  if (std::filesystem::is_directory(arguments.center, unreadable)) {
+    Console console(stdout, stderr, {});
+    print(console, lookAtRun(arguments.center, !place.servers.empty()));
+    std::fflush(stdout);
+    if (place.servers.empty()) return kSuccess;
+  }
   std::vector<std::string> addresses;
   for (const CenterPlaces::Server& server : place.servers) addresses.push_back(server.address);
   const auto credentials = credentialsFor(addresses, place.credentials, arguments.insecure);

@@ -16,18 +16,26 @@
 #include "cli/commands.h"
 #include "cli/console_observer.h"
 #include "cli/exit_code.h"
+#include "cli/grace_watch.h"
+#include "cli/ground_check.h"
 #include "cli/process_environment.h"
 #include "cli/run.h"
+#include "cli/shared_directory.h"
 #include "cli/signals.h"
+#include "cli/task_workers.h"
 #include "cli/terminal.h"
 #include "cli/train_request.h"
+#include "cluster/launcher.h"
+#include "cluster/mpi_place.h"
 #include "cluster/singletons.h"
 #include "comm/channel.h"
 #include "comm/mpi_transport.h"
 #include "launch/supervisor.h"
 #include "launch/supervisor_link.h"
 #include "launch/worker_cores.h"
+#include "launch/worker_hosts.h"
 #include "launch/worker_log.h"
+#include "launch/worker_signs.h"
 #include "report/console.h"
 #include "train/config_file.h"
 #include "train/run.h"
@@ -37,31 +45,9 @@ namespace {
 
 constexpr int kControl = 0;  // the channel of everything but checkpoints
 
-// In place: others hold locks on this very file.
-void writeTestimony(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  if (!file.write(text.data(), static_cast<std::streamsize>(text.size())).flush()) {
-    throw IoError(fmt::format("cannot write {}", path.string()));
-  }
-}
-
-// Folders of one name on several machines would each get a part of every checkpoint.
-void requireSharedDirectory(const Channel& channel, const std::filesystem::path& directory) {
-  if (channel.workers().size() == 1) return;
-  const std::filesystem::path file = directory / "workers.lock";
-  const std::string token =
-      fmt::format("{} {}\n", getpid(), std::chrono::system_clock::now().time_since_epoch().count());
-  if (channel.workers().isFirst()) writeTestimony(file, token);
-  const std::string mark = channel.broadcast(token, "the job directory's mark");
-  if (readWholeFile(file) == mark) return;
-  throw UsageError(fmt::format(
-      "the job directory {} of worker {} on {} is not the one of worker 0; give one that all share",
-      directory.string(), channel.workers().rank(), hostName()));
-}
-
 // Trains as the worker at this place; the first one shows it on `screen`.
 int trainAsWorker(const RunContext& context, const TrainArguments& arguments, const WorkerPlace& place,
-                  bool isSupervised, Screen& screen) {
+                  bool isSupervised, WorkerSigns& signs, Screen& screen) {
   Communicator& workers = place.workers;
   const StopFlag& stop = stopOnSignals();
   const Channel channel(workers, kControl);
@@ -69,7 +55,7 @@ int trainAsWorker(const RunContext& context, const TrainArguments& arguments, co
   std::optional<JobDirectory> job;
   if (workers.isFirst()) {
     printNotes(screen, arguments, request.config);
-    if (!isSupervised) sayUnsupervised(screen, arguments);
+    if (!isSupervised) sayUnsupervised(screen, arguments, workers.size());
     if (request.directory.empty()) request.directory = newJobDirectory(request.config.network);
     job.emplace(request.directory, isSupervised ? JobDirectory::Role::Member : JobDirectory::Role::First);
     printPlan(screen, request.config, request.directory);
@@ -77,17 +63,25 @@ int trainAsWorker(const RunContext& context, const TrainArguments& arguments, co
   request.directory = channel.broadcast(request.directory.string(), "the job directory's name");
   if (!workers.isFirst()) job.emplace(request.directory, JobDirectory::Role::Member);
   requireSharedDirectory(channel, request.directory);
+  signs.publish(request.directory, std::to_string(workers.rank()), request.config.stallTimeout);
 
   Observers observers;
   ConsoleObserver console(screen);
   std::optional<WorkerLog> log;
-  if (workers.isFirst()) observers.add(console);
+  std::optional<GraceWatch> graceWatch;
+  if (workers.isFirst()) {
+    observers.add(console);
+    if (const std::optional<double> grace = graceSeconds(processEnvironment()))
+      observers.add(graceWatch.emplace(*grace, request.directory, screen));
+  }
   if (workers.size() > 1 || isSupervised) {
     observers.add(log.emplace(request.directory, std::to_string(workers.rank())));
     if (isSupervised) log->takeOutput();
   }
-  const RunSummary summary =
-      runTraining(context, std::move(request.config), *job, stop, arguments.processStart, observers, place);
+  const RunSummary summary = signs.during([&] {
+    return runTraining(context, std::move(request.config), *job, stop, arguments.processStart, observers,
+                       place);
+  });
   if (workers.isFirst()) {
     screen.endProgress();
     printSummary(screen, summary);
@@ -99,81 +93,68 @@ int trainAsWorker(const RunContext& context, const TrainArguments& arguments, co
   return summary.interrupted ? kResume : kSuccess;
 }
 
-// While it lives, the supervisor is told of this worker.
-class Watch {
- public:
-  Watch(SupervisorLink& link, Communicator& workers, const Activity& activity) : link_(link) {
-    link.watch(workers, activity);
-  }
-  ~Watch() { link_.unwatch(); }
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
-
- private:
-  SupervisorLink& link_;
-};
-
-// N tasks that each train the whole run in the same folder are never what somebody wanted.
-void requireNoSingletons(int mpiSize) {
-  const std::string note = singletonsNote(processEnvironment(), mpiSize);
-  if (!note.empty()) throw UsageError(note);
+void checkGroundOf(Communicator& workers, const RunContext& context, const RunConfig& config,
+                   Screen& screen) {
+  checkGround(Channel(workers, kControl), {.name = fmt::format("worker {}", workers.rank())}, context, config,
+              screen);
 }
 
-// Started by mpirun, workers have nobody who would start servers, and would do something else than they were told.
-void requireNoCenter(const RunConfig& config) {
-  if (!hasCenter(config)) return;
-  throw UsageError(fmt::format(
-      "--{} is training with a center, which workers that mpirun starts do not have; leave mpirun out "
-      "(cohort train --workers N "
-      "starts all), give each worker the servers to --join, or train without a center{}",
-      config.servers > 0 ? fmt::format("servers {}", config.servers) : fmt::format("sync {}", config.sync),
-      config.sync == "bsp" ? " (--servers 0)" : ""));
-}
-
-// Trains as one of several that mpirun (or the like) has started. A worker that fails ends all, after its last words.
+// Trains as one of several that mpirun (or the like) has started, or as several of them. A worker that fails ends all, after
+// its last words.
 int trainUnderMpi(const RunContext& context, const TrainArguments& arguments) {
   const char* fifo = std::getenv(kSupervisorVariable);
-  Activity activity;
   SupervisorLink link(fifo == nullptr ? "" : fifo);
   if (link) prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (link) ignoreFurtherSignals();
   stopOnSignals();  // before MPI makes threads
   const MpiSession session;
-  setCrashWorker(session.rank());
-  const auto fail = [&](const std::string& sentence, int code) {
-    letFirstSpeak(session.rank(), code);
-    if (link) {
-      link.failed(session.rank(), sentence, code);
-    } else {
-      endLiveLine();
-      std::fprintf(stderr, "cohort: worker %d: %s\n", session.rank(), sentence.c_str());
-    }
+  const int each = std::max(1, arguments.workersPerTask);
+  setCrashWorker(session.rank() * each, each);
+  const auto fail = [&](int worker, const std::exception& error, const std::vector<WorkerCores>& cores) {
+    if (!link) endAllTasks(worker, error, cores);
+    const int code = exitCodeOf(error);
+    letFirstSpeak(worker, code);
+    link.failed(worker, withHosts(error.what(), cores), code);
     MpiSession::abort(code);
   };
-  try {
+  // A supervisor knows its own host.
+  const std::optional<MpiPlace> mpiPlace = findMpiPlace(processEnvironment());
+  const bool isAtHome = link && mpiPlace && mpiPlace->isOneHost();
+  const auto trainAs = [&](Communicator& workers, const RunConfig& config, std::vector<WorkerCores>& cores) {
     Console console(stdout, stderr,
-                    terminalOptions(session.rank() == 0 ? arguments.verbosity : Verbosity::Quiet));
-    const RunConfig config =
-        requestOf(context, arguments, {{"workers", {std::to_string(session.size())}}}).config;
-    requireNoSingletons(session.size());
-    requireNoCenter(config);
-    // The supervisor knows better who stands still.
-    Communicator workers(
-        mpiTransport(session),
-        link ? Communicator::kForEver : std::max(Communicator::kDefaultPatience, config.stallTimeout));
-    const Watch watch(link, workers, activity);
+                    terminalOptions(workers.isFirst() ? arguments.verbosity : Verbosity::Quiet));
+    Activity activity;
+    WorkerSigns signs(link, {.worker = workers.rank(), .workers = &workers, .activity = activity});
     Screen& screen = link ? static_cast<Screen&>(link) : console;
-    const std::vector<WorkerCores> cores = gatherCores(Channel(workers, kControl));
+    cores = gatherCores(Channel(workers, kControl));
     const WorkerPlace place{
-        .workers = workers, .activity = activity, .cores = coresOfWorker(cores, session.rank())};
-    const std::string note = bindingNote(cores, session.rank(), static_cast<int>(config.threads));
+        .workers = workers, .activity = activity, .cores = coresOfWorker(cores, workers.rank())};
+    if (config.pin) keepTo(place.cores.threads);  // threads that read ahead, too
+    const std::string note = bindingNote(cores, workers.rank(), static_cast<int>(config.threads));
     if (!note.empty()) screen.warn(note);
-    const int code = trainAsWorker(context, arguments, place, static_cast<bool>(link), screen);
+    if (!isAtHome) checkGroundOf(workers, context, config, screen);
+    return trainAsWorker(context, arguments, place, static_cast<bool>(link), signs, screen);
+  };
+  try {
+    const RunConfig config =
+        requestOf(context, arguments, {{"workers", {std::to_string(session.size() * each)}}}).config;
+    requireNoSingletons(session.size());
+    // The supervisor knows better who stands still; without one, the workers' signs tell sooner.
+    const double patience = link ? Communicator::kForEver : patienceOf(config);
+    const int code = asTaskWorkers(session, each, patience, [&](Communicator& workers) {
+      std::vector<WorkerCores> cores;
+      try {
+        return trainAs(workers, config, cores);
+      } catch (const std::exception& error) {
+        fail(workers.rank(), error, cores);
+      }
+      return kInternalError;
+    });
     if (!link) return code;
     link.finished(session.rank(), code);
     return kSuccess;
   } catch (const std::exception& error) {
-    fail(error.what(), exitCodeOf(error));
+    fail(session.rank() * each, error, {});
   }
   return kInternalError;
 }
@@ -203,24 +184,112 @@ int superviseTraining(const TrainArguments& arguments, Request request) {
   return code;
 }
 
+// As far as it is known before MPI says it.
+int taskCount(const Launcher& launcher) {
+  if (const auto* step = std::get_if<SlurmStep>(&launcher)) return static_cast<int>(step->tasks.tasks.size());
+  if (const auto* place = std::get_if<MpiPlace>(&launcher)) return place->size.value_or(1);
+  return 1;
+}
+
+bool hasServerTasks(const RunContext& context, const TrainArguments& arguments, int tasks) {
+  if (arguments.place.serverTasks) return true;
+  const int workers = tasks * std::max(1, arguments.workersPerTask);
+  try {
+    return hasCenter(requestOf(context, arguments, asOneEach(workers)).config);
+  } catch (const UsageError&) {
+    return false;  // said again where the tasks speak with one voice
+  }
+}
+
+void requireNoServerTasks(const TrainArguments& arguments) {
+  if (!arguments.place.serverTasks && !arguments.place.serverPort) return;
+  throw UsageError(
+      fmt::format("{} is for tasks that srun or mpirun has started, and this process is none; leave it out",
+                  arguments.place.serverTasks ? "--server-tasks" : "--server-port"));
+}
+
+void requireNoAdmission(const TrainArguments& arguments) {
+  if (arguments.credentials.empty() && !arguments.insecure) return;
+  throw UsageError(
+      fmt::format("{} is for a worker that joins a center: give --join HOST:PORT,... too, or leave it out",
+                  arguments.insecure ? "--insecure" : "--credentials"));
+}
+
 }  // namespace
 
+int trainAmong(const RunContext& context, const TrainArguments& arguments, Communicator& workers,
+               Screen& screen) {
+  Activity activity;
+  SupervisorLink nobody("");
+  WorkerSigns signs(nobody, {.worker = workers.rank(), .workers = &workers, .activity = activity});
+  const std::vector<WorkerCores> cores = gatherCores(Channel(workers, kControl));
+  const RunConfig config =
+      requestOf(context, arguments, {{"workers", {std::to_string(workers.size())}}}).config;
+  checkGroundOf(workers, context, config, screen);
+  const WorkerPlace place{
+      .workers = workers, .activity = activity, .cores = coresOfWorker(cores, workers.rank())};
+  if (config.pin) keepTo(place.cores.threads);
+  return trainAsWorker(context, arguments, place, false, signs, screen);
+}
+
+void requireNoSingletons(int mpiSize) {
+  const std::string note = singletonsNote(processEnvironment(), mpiSize);
+  if (!note.empty()) throw UsageError(note);
+}
+
+void endAllTasks(int rank, const std::exception& error, const std::vector<WorkerCores>& workers) {
+  const int code = exitCodeOf(error);
+  letFirstSpeak(rank, code);
+  endLiveLine();
+  std::fprintf(stderr, "cohort: worker %d: %s\n", rank, withHosts(error.what(), workers).c_str());
+  letOthersSpeak(code);
+  MpiSession::abort(code);
+}
+
 int trainCommand(const RunContext& context, const TrainArguments& arguments) {
-  if (!arguments.join.empty()) return trainAsJoined(context, arguments);
-  if (!arguments.credentials.empty() || arguments.insecure) {
-    throw UsageError(
-        fmt::format("{} is for a worker that joins a center: give --join HOST:PORT,... too, or leave it out",
-                    arguments.insecure ? "--insecure" : "--credentials"));
+  // SLURM's tasks may be told twice: by the batch script, and by SLURM itself.
+  if (isSet(processEnvironment(), "SLURM_STEP_ID")) ignoreFurtherSignals();
+  if (wantsVirtual(arguments)) {
+    const Launcher launcher = findLauncher(processEnvironment(), arguments.place.hosts);
+    if (std::holds_alternative<NamedCluster>(launcher)) {
+      throw UsageError("--virtual has all workers in one process; leave --worker-hosts and TF_CONFIG out");
+    }
+    return trainVirtually(context, arguments, taskCount(launcher));
   }
-  if (startedByMpi()) return trainUnderMpi(context, arguments);
+  const bool isSupervised = std::getenv(kSupervisorVariable) != nullptr;
+  if (!isSupervised) requireTask(arguments.workersPerTask, !arguments.join.empty());
+  if (!arguments.join.empty()) return trainAsJoined(context, arguments);
+  // Whom a supervisor has started is in no other cluster than its own.
+  if (isSupervised) return trainUnderMpi(context, arguments);
+  const Launcher launcher = findLauncher(processEnvironment(), arguments.place.hosts);
+  const auto* const named = std::get_if<NamedCluster>(&launcher);
+  if (named != nullptr && named->cluster.self().role == Role::Evaluator)
+    return evaluateAsTheyCome(context, arguments, named->cluster);
+  const bool isAlone = named != nullptr && named->cluster.members.size() == 1;
+  if (named != nullptr && !isAlone) {
+    requireNoServerTasks(arguments);
+    requireNoTaskWorkers(arguments.workersPerTask);
+    return trainAsNamed(context, arguments, named->cluster);
+  }
+  if (!isAlone && startedByMpi()) {
+    if (hasServerTasks(context, arguments, taskCount(launcher))) return trainAsTask(context, arguments);
+    requireNoAdmission(arguments);
+    return trainUnderMpi(context, arguments);
+  }
+  requireNoServerTasks(arguments);
+  requireNoAdmission(arguments);
   requireNoSingletons(1);
   Request request = requestOf(context, arguments);
+  if (request.config.virtualWorkers > 0) return trainVirtually(context, arguments, 1);
   if (hasCenter(request.config)) return superviseWithCenter(arguments, std::move(request));
   if (request.config.workers > 1) return superviseTraining(arguments, std::move(request));
   Console console(stdout, stderr, terminalOptions(arguments.verbosity));
   Communicator alone;
   Activity activity;
-  return trainAsWorker(context, arguments, {.workers = alone, .activity = activity}, false, console);
+  stopOnSignals();  // before there are other threads
+  SupervisorLink nobody("");
+  WorkerSigns signs(nobody, {.workers = &alone, .activity = activity});
+  return trainAsWorker(context, arguments, {.workers = alone, .activity = activity}, false, signs, console);
 }
 
 int evaluateCommand(const RunContext& context, const EvaluateArguments& arguments) {

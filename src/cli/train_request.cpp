@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "comm/communicator.h"
 #include "launch/run_program.h"
 #include "train/config_file.h"
 
@@ -43,7 +44,7 @@ Request requestOf(const RunContext& context, const TrainArguments& arguments, co
   const auto stored = request.directory.empty() ? std::nullopt : storedConfig(request.directory);
   std::vector<GivenSettings> layers = arguments.layers;
   layers.push_back(more);
-  request.config = resolveLayers(context.networks, stored, layers);
+  request.config = resolveLayers(context.networks, stored, layers, context.rules);
   return request;
 }
 
@@ -63,17 +64,25 @@ std::optional<std::string> givenText(const TrainArguments& arguments, const char
 void printNotes(Screen& screen, const TrainArguments& arguments, const RunConfig& config) {
   for (const std::string& note : arguments.notes) screen.print("note: " + note);
   const RunConfig usual;
-  const bool isAlone = config.sync == "async" || config.sync == "ssp";
+  const bool isAlone = stepsAlone(config) && !exchanges(config);
+  const bool hasSpring = exchanges(config) && !gossips(config);
   const auto sayOther = [&](const char* setting, bool isUsed, bool isUsual, const char* whose) {
     if (!isUsed && !isUsual) sayIdle(screen, arguments, {setting}, fmt::format("it is for {}", whose));
   };
   sayOther("staleness", config.sync == "ssp", config.staleness == usual.staleness, "--sync ssp");
   sayOther("backups", config.sync == "backup", config.backups == usual.backups, "--sync backup");
   sayOther("scale-stale", isAlone, config.scaleStale == usual.scaleStale, "--sync async and ssp");
-  sayOther("snapshot-every", isAlone, config.snapshotEvery == usual.snapshotEvery, "--sync async and ssp");
+  sayOther("groups", config.sync == "group", config.groups == usual.groups, "--sync group");
+  sayOther("between", config.sync == "group", config.between == usual.between, "--sync group");
+  sayOther("snapshot-every", stepsAlone(config), config.snapshotEvery == usual.snapshotEvery,
+           "--sync async, ssp, easgd and gossip");
   sayOther("recovery-wait", hasCenter(config), config.recoveryWait == usual.recoveryWait,
            "runs with a center");
-  sayOther("avg-freq", config.sync == "local", config.avgFreq == usual.avgFreq, "--sync local");
+  sayOther("journal", hasCenter(config), config.journal == usual.journal, "runs with a center");
+  sayOther("avg-freq", config.sync == "local" || hasSpring, config.avgFreq == usual.avgFreq,
+           "--sync local and easgd");
+  sayOther("alpha", hasSpring, config.alpha == usual.alpha, "--sync easgd");
+  sayOther("probability", gossips(config), config.probability == usual.probability, "--sync gossip");
   const bool isDiloco = config.sync == "diloco";
   sayOther("inner-steps", isDiloco, config.innerSteps == usual.innerSteps, "--sync diloco");
   sayOther("outer-lr", isDiloco, config.outerLearningRate == usual.outerLearningRate, "--sync diloco");
@@ -89,9 +98,24 @@ void sayIdle(Screen& screen, const TrainArguments& arguments, const std::vector<
   }
 }
 
-void sayUnsupervised(Screen& screen, const TrainArguments& arguments) {
-  sayIdle(screen, arguments, {"chaos", "elastic", "max-restarts", "stall-timeout"},
-          "only cohort train --workers N supervises its workers");
+void sayUnsupervised(Screen& screen, const TrainArguments& arguments, int workers) {
+  std::vector<const char*> settings{"chaos", "elastic", "max-restarts"};
+  if (workers == 1) settings.push_back("stall-timeout");
+  sayIdle(screen, arguments, settings, "only cohort train --workers N supervises its workers");
+}
+
+GivenSettings asOneEach(int workers) {
+  const std::string count = std::to_string(workers);
+  return {{"workers", {count}}, {"groups", {count}}};
+}
+
+std::string whyInelastic(const RunConfig& config) {
+  return groupSize(config) > 1 ? "a group that loses a worker is started again, while the others go on"
+                               : "workers of a center come and go by themselves";
+}
+
+double patienceOf(const RunConfig& config) {
+  return std::max(Communicator::kDefaultPatience, 2 * config.stallTimeout);
 }
 
 Supervision supervisionOf(const TrainArguments& arguments, Request& request, Screen& screen) {

@@ -167,10 +167,11 @@ RunConfig replayConfig(const VerifyArguments& arguments, const fs::path& run, co
   requireOneDivision(run, steps, stretches);
   RunConfig config = stretches.front().config;
   const bool isReserved = config.sync == "backup" && config.backups > 0;
-  if (config.sync == "async" || config.sync == "ssp" || isReserved) {
+  if (centerRule(config) == "async" || centerRule(config) == "ssp" || isReserved) {
     throw UsageError(fmt::format(
-        "{} cannot be replayed exactly: with --sync {}{} its bits depend on when gradients came, which is "
-        "not kept",
+        "{0} cannot be replayed exactly from a checkpoint: with --sync {1}{2} its bits depend on when "
+        "gradients "
+        "came, which cohort replay {0} knows",
         run.string(), config.sync, isReserved ? fmt::format(" --backups {}", config.backups) : ""));
   }
   if (config.sync == "backup") config.sync = "bsp";  // which waits for all as well

@@ -31,6 +31,8 @@ std::vector<Column> columnsOf(const ClusterMap& cluster) {
   std::vector<Column> columns = {{"member", nameOf}};
   if (has(&Member::rank))
     columns.push_back({"rank", [](const Member& member) { return numberText(member.rank); }});
+  if (has(&Member::group))
+    columns.push_back({"group", [](const Member& member) { return numberText(member.group); }});
   columns.push_back({"host", [](const Member& member) { return member.host; }});
   columns.push_back({"local", [](const Member& member) { return fmt::format("{}", member.localIndex); }});
   if (has(&Member::port)) columns.push_back({"address", addressText});

@@ -19,11 +19,12 @@ std::string toText(Role role);  // "server"
 
 struct Member {
   Role role = Role::Worker;
-  int index = 0;                 // among those of its role
-  std::string host = {};         // empty: unknown, as of an evaluator that is in no list
-  int localIndex = 0;            // among those of its host
-  std::optional<int> port = {};  // where it listens; nothing: nobody connects to it
-  std::optional<int> rank = {};  // of a launcher's task
+  int index = 0;                  // among those of its role
+  std::string host = {};          // empty: unknown, as of an evaluator that is in no list
+  int localIndex = 0;             // among those of its host
+  std::optional<int> port = {};   // where it listens; nothing: nobody connects to it
+  std::optional<int> rank = {};   // of a launcher's task
+  std::optional<int> group = {};  // of a worker, where it is in one
 
   bool operator==(const Member&) const = default;
 };

@@ -10,10 +10,12 @@ namespace cohort {
 namespace {
 
 Role roleOf(const HostFlags& flags) {
-  if (!flags.jobName) throw UsageError("give --job-name ps or worker: which of the lists this process is in");
+  if (!flags.jobName)
+    throw UsageError("give --job-name ps, worker or evaluator: which of the lists this process is in");
   if (*flags.jobName == "ps") return Role::Server;
   if (*flags.jobName == "worker") return Role::Worker;
-  throw UsageError(fmt::format("--job-name is ps or worker, not {}", inQuotes(*flags.jobName)));
+  if (*flags.jobName == "evaluator") return Role::Evaluator;
+  throw UsageError(fmt::format("--job-name is ps, worker or evaluator, not {}", inQuotes(*flags.jobName)));
 }
 
 }  // namespace
@@ -25,6 +27,13 @@ ClusterMap clusterOf(const HostFlags& flags) {
   if (flags.psHosts && !flags.psHosts->empty())
     hosts.servers = parseAddressList(*flags.psHosts, "--ps-hosts");
   const Role role = roleOf(flags);
+  const std::string source = "the cluster of --ps-hosts and --worker-hosts";
+  if (role == Role::Evaluator) {
+    ClusterMap cluster = clusterOf(hosts, source);
+    cluster.members.push_back({.role = role, .index = flags.taskIndex.value_or(0)});
+    cluster.me = cluster.members.size() - 1;
+    return cluster;
+  }
   const bool isServer = role == Role::Server;
   const std::string list = isServer ? "--ps-hosts" : "--worker-hosts";
   const std::size_t size = (isServer ? hosts.servers : hosts.workers).size();
@@ -34,7 +43,7 @@ ClusterMap clusterOf(const HostFlags& flags) {
     throw UsageError(
         fmt::format("--task-index {} is not in {}, which has 0 to {}", *flags.taskIndex, list, size - 1));
   }
-  ClusterMap cluster = clusterOf(hosts, "the cluster of --ps-hosts and --worker-hosts");
+  ClusterMap cluster = clusterOf(hosts, source);
   cluster.me = placeOf(cluster, role, *flags.taskIndex);
   return cluster;
 }

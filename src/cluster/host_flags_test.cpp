@@ -40,9 +40,9 @@ TEST(HostFlags, SayWhichOfThemToChange) {
   EXPECT_BEGINS(refusal({.psHosts = "a:1", .jobName = "ps", .taskIndex = 0}),
                 "give --worker-hosts HOST:PORT,...");
   EXPECT_BEGINS(refusal({.workerHosts = "", .jobName = "worker", .taskIndex = 0}), "give --worker-hosts");
-  EXPECT_BEGINS(refusal({.workerHosts = "a:1", .taskIndex = 0}), "give --job-name ps or worker");
+  EXPECT_BEGINS(refusal({.workerHosts = "a:1", .taskIndex = 0}), "give --job-name ps, worker or evaluator");
   EXPECT_EQ(refusal({.workerHosts = "a:1", .jobName = "chief", .taskIndex = 0}),
-            "--job-name is ps or worker, not 'chief'");
+            "--job-name is ps, worker or evaluator, not 'chief'");
   EXPECT_EQ(refusal({.workerHosts = "a:1", .jobName = "worker"}),
             "give --task-index: which of --worker-hosts this process is");
   EXPECT_EQ(refusal({.workerHosts = "a:1", .jobName = "ps", .taskIndex = 0}),

@@ -93,14 +93,29 @@ std::vector<int> parseServerTasks(const std::string& text, const TaskMap& tasks,
   return ranks;
 }
 
-ClusterMap withServers(const TaskMap& tasks, const std::vector<int>& serverRanks, int firstPort) {
+std::vector<int> chooseServerTasks(const TaskMap& tasks, const std::optional<std::string>& text,
+                                   int servers) {
+  const std::string source = "--server-tasks";
+  if (!text)
+    return servers == 0 ? defaultServerTasks(tasks)
+                        : parseServerTasks(std::to_string(servers), tasks, source);
+  std::vector<int> ranks = parseServerTasks(*text, tasks, source);
+  if (servers > 0 && static_cast<std::size_t>(servers) != ranks.size()) {
+    throw UsageError(fmt::format("{} {} is {}, and --servers is {}; leave one of them out", source, *text,
+                                 counted(ranks.size(), "server"), servers));
+  }
+  return ranks;
+}
+
+ClusterMap withServers(const TaskMap& tasks, const std::vector<int>& serverRanks,
+                       std::optional<int> firstPort) {
   ClusterMap cluster = withoutServers(tasks);
   int servers = 0;
   for (const int rank : serverRanks) {
     Member& member = cluster.members[static_cast<std::size_t>(rank)];
     member.role = Role::Server;
     member.index = servers++;
-    member.port = portOf(member, firstPort);
+    if (firstPort) member.port = portOf(member, *firstPort);
   }
   int workers = 0;
   for (Member& member : cluster.members) {

@@ -2,6 +2,7 @@
 // here, by one rule for both.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,13 +42,14 @@ std::vector<int> defaultServerTasks(const TaskMap& tasks);
 // where a rank does not exist.
 std::vector<int> parseServerTasks(const std::string& text, const TaskMap& tasks, const std::string& source);
 
-// Where servers listen; the ones of a host at this port and those behind it.
-inline constexpr int kServerPort = 7000;
+// The ranks that serve: as `text` says, the first ones where so many `servers` are wanted, otherwise the default ones. UsageErrors
+// that name --server-tasks; one of them where it contradicts `servers` (0: nobody says).
+std::vector<int> chooseServerTasks(const TaskMap& tasks, const std::optional<std::string>& text, int servers);
 
 // For rules with a center: these ranks are servers, numbered in this order, all others workers, numbered by rank. A server's
-// port is `firstPort` plus its local index, so that no two of a host share one. UsageError where no worker is left, or a port is
-// too large.
+// port is `firstPort` plus its local index, so that no two of a host share one; without a first one, each takes any that is free.
+// UsageError where no worker is left, or a port is too large.
 ClusterMap withServers(const TaskMap& tasks, const std::vector<int>& serverRanks,
-                       int firstPort = kServerPort);
+                       std::optional<int> firstPort = std::nullopt);
 
 }  // namespace cohort

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "base/crash_point.h"
 #include "base/error.h"
 
 namespace cohort {
@@ -118,9 +119,13 @@ void Communicator::waitUntil(const std::function<bool()>& ready, const std::func
 }
 
 void Communicator::halt() {
+  giveUp(fmt::format("worker {} has failed", rank_));
+}
+
+void Communicator::giveUp(const std::string& sentence) {
   if (!thread_.joinable()) return;
   std::unique_lock lock(mutex_);
-  if (!failure_) failure_ = std::make_exception_ptr(PeerError(fmt::format("worker {} has failed", rank_)));
+  if (!failure_) failure_ = std::make_exception_ptr(PeerError(sentence));
   wake_.notify_one();
   changed_.notify_all();
   changed_.wait(lock, [this] { return ended_; });
@@ -164,6 +169,7 @@ void Communicator::serve() {
         }
         if (transfer.done) transfer.done();
       }
+      if (!done_.empty()) doneMessages_.fetch_add(done_.size(), std::memory_order_relaxed);
       pause();
     }
   } catch (...) {
@@ -171,19 +177,22 @@ void Communicator::serve() {
     if (!failure_) failure_ = std::current_exception();
   }
   const std::lock_guard lock(mutex_);
+  if (failure_) transport_->withdraw();
   ended_ = true;
   changed_.notify_all();
 }
 
 void Communicator::startAsked() {
   for (Transfer* transfer : starting_) {
+    const bool isSend = transfer->message.direction == Message::Direction::Send;
+    if (isSend && lossPoint("send")) continue;
     if (transfer->id < 0) {
       transfer->id = transport_->add(transfer->message);
       byMessage_.resize(std::max(byMessage_.size(), static_cast<std::size_t>(transfer->id) + 1));
       byMessage_[static_cast<std::size_t>(transfer->id)] = transfer;
     }
     transport_->start(transfer->id);
-    if (transfer->message.direction == Message::Direction::Send) {
+    if (isSend) {
       sentBytes_.fetch_add(static_cast<std::int64_t>(transfer->message.memory.size()),
                            std::memory_order_relaxed);
     }

@@ -48,6 +48,7 @@ class Communicator {
   // thread: it is quick, may start transfers, and does not wait. Tags are below kTags; those above are
   // the channels' (channel.h).
   static constexpr int kTags = 1 << 22;
+  static constexpr int kAllTags = kTags + 16;
   Transfer& addSend(int to, int tag, std::span<const std::byte> memory, std::function<void()> done = {});
   Transfer& addReceive(int from, int tag, std::span<std::byte> memory, std::function<void()> done = {});
   // Not while it is on its way. Allocates nothing.
@@ -62,12 +63,16 @@ class Communicator {
   // Ends the communication thread, for good: nothing that is under way touches its memory any more, and who waits gets a
   // PeerError. For a worker that cannot go on, before what it had goes.
   void halt();
+  // The same by somebody who watches, and knows why nobody will come: who waits gets a PeerError with this sentence.
+  void giveUp(const std::string& sentence);
 
-  // What somebody is waiting for just now; empty: nobody waits.
+  // What somebody is waiting for just now, "worker 1: its part of step 12" where it is one worker's; empty: nobody waits.
   std::string waitingFor();
 
   // Processor time that the communication thread has used.
   double busySeconds();
+  // How many messages were sent or received.
+  std::uint64_t doneMessages() const { return doneMessages_.load(std::memory_order_relaxed); }
   // Of the messages that it has begun to send.
   std::int64_t sentBytes() const { return sentBytes_.load(std::memory_order_relaxed); }
 
@@ -109,6 +114,7 @@ class Communicator {
   std::chrono::microseconds nap_{0};
 
   std::atomic<std::int64_t> sentBytes_ = 0;
+  std::atomic<std::uint64_t> doneMessages_ = 0;
   std::thread thread_;
 };
 

@@ -125,6 +125,28 @@ TEST(Communicator, AWaitEndsAndNamesWhoIsMissing) {
   EXPECT_THROW(channel.barrier("the second step"), PeerError);
 }
 
+TEST(Communicator, IsGivenUpBySomebodyWhoKnowsWhy) {
+  ThreadHub hub(2);
+  Communicator worker(hub.transport(0), 60);
+  const Channel channel(worker, 0);
+  std::jthread watcher([&] {
+    while (worker.waitingFor().empty()) std::this_thread::yield();
+    EXPECT_EQ(worker.waitingFor(), "worker 1: the first step");
+    worker.giveUp("worker 1 gave no sign of life");
+  });
+  EXPECT_THAT([&] { channel.barrier("the first step"); },
+              ThrowsMessage<PeerError>("worker 1 gave no sign of life"));
+}
+
+TEST(Communicator, CountsTheMessagesThatAreDone) {
+  asWorkers(2, 0, [](Communicator& worker) {
+    EXPECT_EQ(worker.doneMessages(), 0U);
+    Channel(worker, 0).barrier("a round");
+    // The last one may be counted a moment after its receiver goes on.
+    while (worker.doneMessages() < 2) std::this_thread::yield();
+  });
+}
+
 TEST(Communicator, WhatFailsOnItsThreadIsToldToWhoWaits) {
   asWorkers(2, 0, [](Communicator& worker) {
     int value = worker.rank();
@@ -141,6 +163,20 @@ TEST(Communicator, WhatFailsOnItsThreadIsToldToWhoWaits) {
       EXPECT_THAT(wait, ThrowsMessage<IoError>("the disk is full"));
     }
   });
+}
+
+TEST(Communicator, NobodyWritesIntoTheMemoryOfOneThatHasFailed) {
+  ThreadHub hub(2);
+  Communicator failed(hub.transport(0), 60);
+  Communicator other(hub.transport(1), 0.2);
+  auto memory = std::make_unique<int>(7);
+  std::atomic<bool> isSent = false;
+  int value = 8;
+  failed.start(failed.addReceive(1, 0, std::as_writable_bytes(std::span(memory.get(), 1))));
+  failed.halt();
+  other.start(other.addSend(0, 0, std::as_writable_bytes(std::span(&value, 1)), [&] { isSent = true; }));
+  EXPECT_THROW(other.waitUntil([&] { return isSent.load(); }, [] { return "a receiver"; }), PeerError);
+  EXPECT_EQ(*memory, 7);
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ class NotingTransport : public Transport {
   void remove(MessageId id) override { inner_->remove(id); }
   void start(MessageId id) override { inner_->start(id); }
   void poll(std::vector<MessageId>& done) override { inner_->poll(done); }
+  void withdraw() override { inner_->withdraw(); }
 
  private:
   std::unique_ptr<Transport> inner_;

@@ -1,4 +1,5 @@
-// Workers that are threads of one process, and messages that are copies: to try rules without MPI.
+// Workers that are threads of one process, and messages that are copies: to try rules without MPI, and for the workers of one
+// task (task_transport.h).
 #pragma once
 
 #include <cstdint>
@@ -6,8 +7,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <random>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,6 +19,11 @@ class ThreadHub {
  public:
   // Messages are told to be done late and in another order, as the seed has it; 0: at once.
   explicit ThreadHub(int size, std::uint32_t disorder = 0);
+  ~ThreadHub();
+  ThreadHub(const ThreadHub&) = delete;
+  ThreadHub& operator=(const ThreadHub&) = delete;
+
+  // One for each rank.
   std::unique_ptr<Transport> transport(int rank);
 
  private:
@@ -29,15 +33,20 @@ class ThreadHub {
     MessageId id = 0;
     std::span<std::byte> memory;
   };
-  using Route = std::tuple<int, int, int>;  // from, to, tag
+  // What one worker receives. Whoever comes second, sender or receiver, copies under its lock: copies to different workers are
+  // made at the same time, and none is under way when a worker has taken back what it posted.
+  struct Mailbox {
+    using Route = std::pair<int, int>;  // from, tag
+    std::mutex mutex;
+    std::map<Route, std::deque<Posted>> sends;
+    std::map<Route, std::deque<Posted>> receives;
+  };
 
-  void post(const Route& route, bool isSend, const Posted& posted);
+  void post(int to, const Mailbox::Route& route, bool isSend, const Posted& posted);
+  void withdraw(const Endpoint& endpoint);
 
-  int size_;
   std::uint32_t disorder_;
-  std::mutex mutex_;
-  std::map<Route, std::deque<Posted>> sends_;
-  std::map<Route, std::deque<Posted>> receives_;
+  std::vector<std::unique_ptr<Mailbox>> mailboxes_;  // by rank
 };
 
 }  // namespace cohort

@@ -32,6 +32,8 @@ class Transport {
   virtual void start(MessageId id) = 0;
   // Moves messages on; those that are done now are added to `done`.
   virtual void poll(std::vector<MessageId>& done) = 0;
+  // For a worker that has failed, the last call of all: from now on nobody touches the memory of what is under way.
+  virtual void withdraw() {}
 };
 
 }  // namespace cohort

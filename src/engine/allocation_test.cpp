@@ -1,7 +1,14 @@
 // In a file of its own: it replaces the allocation functions of the whole test program. Who allocates is told
 // from the return address: calls from oneDNN's library (its own fixed bookkeeping of each call) are counted
 // apart from all others. Sanitizers replace the same functions, so this test does not exist there.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)  // as clang says it
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define COHORT_IS_SANITIZED
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define COHORT_IS_SANITIZED
+#endif
+#if !defined(COHORT_IS_SANITIZED)
 
 #include <array>
 #include <cstddef>

@@ -32,14 +32,20 @@ std::vector<BoundTask> bindAll(const std::vector<Task>& tasks, Binder& binder) {
   return bound;
 }
 
-// Hands everything on, and keeps the time that closing took.
+// Hands everything on, keeps the time that closing took, and says so while it does.
 class TimedSink : public GradientSink {
  public:
-  explicit TimedSink(GradientSink& inner) : inner_(inner) {}
+  TimedSink(GradientSink& inner, LanePlace& place) : inner_(inner), place_(place) {}
+  void enter(NodeId node) {
+    node_ = node;
+    place_.set(LanePlace::Doing::Backward, node);
+  }
   std::span<float> open(PieceIndex piece) override { return inner_.open(piece); }
   void close(PieceIndex piece) override {
     Clock::time_point start = Clock::now();
+    place_.set(LanePlace::Doing::Updating, node_);
     inner_.close(piece);
+    place_.set(LanePlace::Doing::Backward, node_);
     seconds_ += lap(start);
   }
   // Since the last call.
@@ -47,6 +53,8 @@ class TimedSink : public GradientSink {
 
  private:
   GradientSink& inner_;
+  LanePlace& place_;
+  NodeId node_ = 0;
   double seconds_ = 0;
 };
 
@@ -143,6 +151,7 @@ LossSum Executor::forward(const Batch& batch) {
   bound_->binder.setInput(batch.images.data());
   Clock::time_point since = Clock::now();
   for (const BoundTask& task : bound_->forward) {
+    place_->set(LanePlace::Doing::Forward, task.node);
     task.action(state);
     seconds_[static_cast<std::size_t>(task.node)].forward += lap(since);
   }
@@ -151,10 +160,11 @@ LossSum Executor::forward(const Batch& batch) {
 
 void Executor::backward(GradientSink& sink) {
   COHORT_CHECK(plan_.options().training, "a plan for evaluation has no backward part");
-  TimedSink timed(sink);
+  TimedSink timed(sink, *place_);
   bound_->state.sink = &timed;
   Clock::time_point since = Clock::now();
   for (const BoundTask& task : bound_->backward) {
+    timed.enter(task.node);
     task.action(bound_->state);
     NodeSeconds& seconds = seconds_[static_cast<std::size_t>(task.node)];
     const double update = timed.takeSeconds();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/float_buffer.h"
+#include "base/lane_place.h"
 #include "base/trainable.h"
 #include "engine/lane_port.h"
 #include "engine/plan.h"
@@ -57,6 +58,9 @@ class Executor : public Trainable {
   LossSum forward(const Batch& batch) override;
   void backward(GradientSink& sink) override;
 
+  // From now on, tells there which node it computes; the place outlives this.
+  void tell(LanePlace& place) { place_ = &place; }
+
   // By NodeId. Written by the thread that runs this executor: look when it is between steps.
   std::span<const NodeSeconds> nodeSeconds() const { return seconds_; }
 
@@ -67,6 +71,8 @@ class Executor : public Trainable {
   std::optional<LanePort> port_;
   std::unique_ptr<Bound> bound_;
   std::vector<NodeSeconds> seconds_;
+  LanePlace unseen_;
+  LanePlace* place_ = &unseen_;
 };
 
 // The tags that one lane's collectives need.

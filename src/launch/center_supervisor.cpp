@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <random>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,8 +15,10 @@
 #include "base/error.h"
 #include "base/scratch_folder.h"
 #include "launch/center_file.h"
+#include "launch/center_places.h"
 #include "launch/child_process.h"
 #include "launch/folders.h"
+#include "launch/member_process.h"
 #include "launch/process_end.h"
 #include "launch/supervisor_link.h"
 #include "launch/worker_watch.h"
@@ -28,6 +30,7 @@ namespace fs = std::filesystem;
 constexpr std::chrono::milliseconds kLook{50};
 constexpr double kFarewellSeconds = 30;
 constexpr double kLastWordSeconds = 3;  // where no server is left to tell a worker that the run is over
+constexpr double kListenSeconds = 2;    // after which a server listens at an address that cannot be looked at
 
 // Done, or asked to stop.
 bool isGood(int code) {
@@ -45,15 +48,18 @@ class CenterSupervisor {
       : options_(options),
         job_(job),
         screen_(screen),
-        watch_(job.path() / "supervisor", stallLimits(options.common.stallSeconds, options.recoverySeconds),
+        watch_(fifoOf(job.path(), options), stallLimits(options.common.stallSeconds, options.recoverySeconds),
                screen),
-        sockets_(temporaryFolder() / "cohort"),
+        share_(options.share
+                   ? *options.share
+                   : wholeCenter(options.servers, sockets_.emplace(temporaryFolder() / "cohort").path())),
         logs_(job.path() / "logs"),
-        snapshots_(job.path() / "snapshots"),
-        servers_(static_cast<std::size_t>(options.servers)),
-        workers_(static_cast<std::size_t>(options.common.workers)),
+        snapshots_(snapshotFolder(job.path())),
+        servers_(share_.servers.size()),
+        members_(static_cast<std::size_t>(options.common.workers / options.groupSize)),
         random_(options.common.chaos.value_or(0)) {
     makeFolder(logs_);
+    if (options.share) watch_.endOnlyByInterrupts();
   }
   ~CenterSupervisor();
   CenterSupervisor(const CenterSupervisor&) = delete;
@@ -62,140 +68,218 @@ class CenterSupervisor {
   int run();
 
  private:
-  struct Child {
-    std::unique_ptr<ChildProcess> process{};
+  // What was started, and how it fares.
+  struct Fate {
     std::optional<int> code{};
-    bool wasAskedToStop = false;  // a server
-    int fruitless = 0;            // deaths in a row between which the run made no step
+    bool wasAskedToStop = false;
+    int fruitless = 0;  // deaths in a row between which the run made no step
     Step lastDeath = -1;
   };
+  struct Server : Fate {
+    std::unique_ptr<ChildProcess> process{};
+    Clock::time_point started{};
+  };
+  // A worker, or a group of them.
+  struct Member : Fate {
+    std::unique_ptr<MemberProcess> process{};
+  };
 
-  fs::path socketOf(int server) const { return sockets_.path() / fmt::format("server-{}", server); }
-  std::string addressOf(int server) const { return fmt::format("unix:{}", socketOf(server).string()); }
-  std::string logOf(const char* kind, int index) const {
-    return (logs_ / fmt::format("{}-{}.txt", kind, index)).string();
+  bool isWhole() const { return !options_.share; }
+  int serverNumber(int index) const { return share_.servers[static_cast<std::size_t>(index)]; }
+  // The number of a member's first worker, and the member that a worker belongs to.
+  int firstOf(int member) const { return share_.firstWorker + member * options_.groupSize; }
+  int memberOf(int worker) const { return (worker - share_.firstWorker) / options_.groupSize; }
+  bool hasGroups() const { return options_.groupSize > 1; }
+  // Of workers that are in groups with others' workers.
+  bool hasFarGroups() const { return !options_.groups.empty(); }
+  std::string againText(int member) const;
+  const std::string& addressOf(int server) const {
+    return share_.addresses[static_cast<std::size_t>(server)];
   }
-  std::vector<std::string> addresses() const;
-  void removeLeftovers() const;
-  void removeSnapshots() const noexcept;
+  std::string logOf(const char* kind, int number) const {
+    return (logs_ / fmt::format("{}-{}.txt", kind, number)).string();
+  }
+  std::string supervisorVariable() const {
+    return fmt::format("{}={}", kSupervisorVariable, fs::absolute(watch_.fifo()).string());
+  }
+  void removeAllSnapshots() const noexcept;
   void startServer(int index);
-  void startWorker(int index);
+  void startMember(int index);
+  bool hasServer() const { return !servers_.empty(); }
+  bool canHearStop() const;
   void passOnStop();
-  void lookAtWorkers();
+  void lookAtMembers();
+  std::optional<int> endOf(int index);
+  void forgetMember(int index);
   void lookAtServers();
-  std::string causeOf(const char* kind, int index, int code);
-  void workerDied(int index, int code);
+  std::string causeOf(const std::string& name, const std::string& log, int code);
+  std::string causeOf(int member, int code);
+  void memberDied(int index, int code);
   void serverDied(int index, int code);
-  void countDeath(Child& child, const std::string& cause) const;
+  void countDeath(Fate& fate, const std::string& cause) const;
+  bool hasOthers() const { return !isWhole() || members_.size() > 1; }
   int exitCode() const;
   void makeChaos();
   void endStalled();
   // Then the run is over for all.
   bool isAnyDone() const {
-    return std::ranges::any_of(workers_,
-                               [](const Child& worker) { return worker.code && isGood(*worker.code); });
+    return std::ranges::any_of(members_,
+                               [](const Member& member) { return member.code && isGood(*member.code); });
   }
   bool areServersGone() const {
     return std::ranges::all_of(servers_,
-                               [](const Child& server) { return server.process->exitCode().has_value(); });
+                               [](const Server& server) { return server.process->exitCode().has_value(); });
   }
   bool isRunning() const {
-    return std::ranges::any_of(workers_, [](const Child& worker) { return !worker.code; });
+    const auto runs = [](const Fate& fate) { return !fate.code; };
+    // Workers elsewhere may still take their leave of a server here.
+    const bool isServing = !isWhole() && std::ranges::any_of(servers_, runs);
+    return isServing || std::ranges::any_of(members_, runs);
   }
+  bool isTooLateToTrain() const;
 
   const CenterSupervisorOptions& options_;
   const JobDirectory& job_;
   Screen& screen_;
   WorkerWatch watch_;
-  ScratchFolder sockets_;
+  std::optional<ScratchFolder> sockets_;  // where all is here
+  CenterShare share_;
   fs::path logs_;
   fs::path snapshots_;
-  std::vector<Child> servers_;
-  std::vector<Child> workers_;
+  std::vector<Server> servers_;
+  std::vector<Member> members_;
   std::mt19937_64 random_;
   std::optional<CenterFile> file_;
   std::optional<Clock::time_point> chaosAt_;
+  std::optional<Clock::time_point> stopAsked_;
 };
 
 // Before what its processes use goes, they do.
 CenterSupervisor::~CenterSupervisor() {
-  workers_.clear();
+  members_.clear();
   servers_.clear();
-  removeSnapshots();
+  if (isWhole()) removeAllSnapshots();
 }
 
-void CenterSupervisor::removeSnapshots() const noexcept {
+void CenterSupervisor::removeAllSnapshots() const noexcept {
   std::error_code ignored;
   fs::remove_all(snapshots_, ignored);
 }
 
-std::vector<std::string> CenterSupervisor::addresses() const {
-  std::vector<std::string> all(static_cast<std::size_t>(options_.servers));
-  for (int i = 0; i < options_.servers; ++i) all[static_cast<std::size_t>(i)] = addressOf(i);
-  return all;
-}
-
 void CenterSupervisor::startServer(int index) {
+  const int number = serverNumber(index);
   std::error_code ignored;
-  fs::remove(socketOf(index), ignored);
-  Child& server = servers_[static_cast<std::size_t>(index)];
+  if (const fs::path socket = socketOf(addressOf(number)); !socket.empty()) fs::remove(socket, ignored);
+  Server& server = servers_[static_cast<std::size_t>(index)];
   server.code.reset();
   server.wasAskedToStop = false;
-  const std::string& program = options_.common.command.front();
-  server.process = std::make_unique<ChildProcess>(
-      program,
-      std::vector<std::string>{program, "serve", "--listen", addressOf(index), "--servers",
-                               std::to_string(options_.servers), "--server-index", std::to_string(index),
-                               "--job-dir", snapshots_.string(), "--snapshot-every",
-                               fmt::format("{}s", options_.snapshotSeconds)},
-      logOf("server", index),
-      std::vector<std::string>{
-          fmt::format("{}={}", kSupervisorVariable, fs::absolute(watch_.fifo()).string())},
-      SIGKILL);
+  server.started = Clock::now();
+  const std::vector<std::string> words = serverCommand(options_, share_, index, job_.path());
+  server.process = std::make_unique<ChildProcess>(words.front(), words, logOf("server", number),
+                                                  std::vector{supervisorVariable()}, SIGKILL);
 }
 
-void CenterSupervisor::startWorker(int index) {
-  std::vector<std::string> words = options_.common.command;
-  words.insert(words.end(), {"--join", fmt::format("{}", fmt::join(addresses(), ","))});
-  Child& worker = workers_[static_cast<std::size_t>(index)];
-  worker.code.reset();
-  worker.process = std::make_unique<ChildProcess>(
-      words.front(), words, logOf("worker", index),
-      std::vector<std::string>{
-          fmt::format("{}={}", kSupervisorVariable, fs::absolute(watch_.fifo()).string()),
-          fmt::format("{}={}", kWorkerVariable, index)},
-      SIGKILL);
+void CenterSupervisor::startMember(int index) {
+  const int first = firstOf(index);
+  MemberProcess::Options options{.command = options_.common.command,
+                                 .log = hasGroups() ? logOf("group", index) : logOf("worker", first),
+                                 .supervisor = supervisorVariable(),
+                                 .first = first};
+  options.command.insert(options.command.end(),
+                         {"--join", fmt::format("{}", fmt::join(share_.addresses, ","))});
+  const auto cores = options_.cores.begin() + std::ptrdiff_t{index} * options_.groupSize;
+  options.cores.assign(cores, cores + options_.groupSize);
+  if (hasFarGroups()) options.group = options_.groups[static_cast<std::size_t>(index)];
+  Member& member = members_[static_cast<std::size_t>(index)];
+  member.code.reset();
+  member.wasAskedToStop = false;
+  member.process.reset();  // what is left of it
+  member.process = std::make_unique<MemberProcess>(options);
 }
 
-// A center that stops has its chief write a checkpoint first. A first server that died in between has to be asked again, but only
-// when it listens: before, it does not know what to do with a signal.
-void CenterSupervisor::passOnStop() {
-  Child& server = servers_.front();
+// Before it listens, a server does not know what to do with a signal.
+bool CenterSupervisor::canHearStop() const {
+  const fs::path socket = socketOf(addressOf(serverNumber(0)));
   std::error_code none;
-  if (!watch_.isStopping() || server.wasAskedToStop || !fs::exists(socketOf(0), none)) return;
-  server.process->signal(SIGTERM);
-  server.wasAskedToStop = true;
+  if (!socket.empty()) return fs::exists(socket, none);
+  return secondsSince(servers_.front().started) > kListenSeconds;
+}
+
+// A center that stops has its chief write a checkpoint first. A server that died in between has to be asked again.
+void CenterSupervisor::passOnStop() {
+  if (!watch_.isStopping()) return;
+  if (!stopAsked_) stopAsked_ = Clock::now();
+  if (hasServer()) {
+    Server& server = servers_.front();
+    // Of several processes that are told the same, the first server's sees to it.
+    const bool isAnothers = share_.stop == CenterShare::Stop::Run && serverNumber(0) != 0;
+    if (isAnothers || server.wasAskedToStop || !canHearStop()) return;
+    server.process->signal(SIGTERM);
+    server.wasAskedToStop = true;
+  } else if (share_.stop == CenterShare::Stop::Leave) {
+    for (Member& member : members_) {
+      if (std::exchange(member.wasAskedToStop, true)) continue;
+      member.process->signal(kLeaveSignal);
+    }
+  }
+}
+
+// Asked to stop before there was anything to keep.
+bool CenterSupervisor::isTooLateToTrain() const {
+  if (!watch_.isStopping() || watch_.heard().hasTrained) return false;
+  if (members_.empty()) return stopAsked_ && secondsSince(*stopAsked_) > options_.recoverySeconds;
+  return hasServer() || share_.stop == CenterShare::Stop::Run;  // workers that were told to leave do so
 }
 
 // A sentence about one that died, with its own last words where it had some. Throws those that no other start would change: the
 // user's to mend, or there from the beginning.
-std::string CenterSupervisor::causeOf(const char* kind, int index, int code) {
+std::string CenterSupervisor::causeOf(const std::string& name, const std::string& log, int code) {
   watch_.listen(std::chrono::milliseconds(0));
   const Step step = watch_.heard().step;
-  const bool hasTrained = watch_.heard().hasTrained;
-  const std::string name = fmt::format("{} {}", kind, index);
+  // One that misses others of its group may find them yet.
+  const auto isFinal = [&](int one) {
+    return !watch_.heard().hasTrained && !(hasFarGroups() && one == kPeerCode);
+  };
   std::string cause = fmt::format("{} {} after step {}", name, deathText(code), step);
   for (const WorkerMessage& failure : watch_.takeFailures()) {
-    if (failure.exitCode == kUsageCode || !hasTrained) throwFailure(failure);
+    if (failure.exitCode == kUsageCode || isFinal(failure.exitCode)) throwFailure(failure);
     if (nameOf(failure) == name)
       cause = fmt::format("{} failed after step {}: {}", name, step, unfinished(failure.text));
   }
-  if (!hasTrained && !isKilled(code)) throw PeerError(fmt::format("{}; see {}", cause, logOf(kind, index)));
+  if (isFinal(code) && !isKilled(code)) throw PeerError(fmt::format("{}; see {}", cause, log));
   return cause;
 }
 
-void CenterSupervisor::workerDied(int index, int code) {
-  const std::string cause = causeOf("worker", index, code);
+// Of a group, the worker counts that took the others with it.
+std::string CenterSupervisor::causeOf(int member, int code) {
+  const MemberProcess::Death death = members_[static_cast<std::size_t>(member)].process->deathOf(code);
+  const std::string log = hasGroups() ? logOf("group", member) : logOf("worker", firstOf(member));
+  if (death.worker) return causeOf(fmt::format("worker {}", *death.worker), log, death.code);
+  return causeOf(fmt::format("the mpirun of group {}", member), log, death.code);
+}
+
+// Nothing of it is left, and nobody waits for its signs.
+void CenterSupervisor::forgetMember(int index) {
+  for (int worker = firstOf(index); worker < firstOf(index + 1); ++worker) {
+    if (hasGroups()) watch_.signal(worker, SIGKILL);  // one that was frozen stays
+    watch_.restart(worker);
+  }
+}
+
+std::string CenterSupervisor::againText(int member) const {
+  const int first = firstOf(member);
+  if (hasFarGroups()) {
+    const auto size = static_cast<int>(options_.groups[static_cast<std::size_t>(member)].size());
+    const int begin = first / size * size;
+    return fmt::format("starting it again, to meet its group (workers {} to {})", begin, begin + size - 1);
+  }
+  const std::string who =
+      hasGroups() ? fmt::format("its group (workers {} to {})", first, firstOf(member + 1) - 1) : "it";
+  return fmt::format("{}starting {} again", hasOthers() ? "the others go on, " : "", who);
+}
+
+void CenterSupervisor::memberDied(int index, int code) {
+  const std::string cause = causeOf(index, code);
   screen_.endProgress();
   if (watch_.isStopping()) {
     screen_.warn(fmt::format(
@@ -204,127 +288,131 @@ void CenterSupervisor::workerDied(int index, int code) {
                     : fmt::format("the same command goes on from {}", placeText(newestCheckpoint(job_)))));
     return;
   }
-  countDeath(workers_[static_cast<std::size_t>(index)], cause);
-  screen_.warn(
-      fmt::format("{}; {}starting it again", cause, options_.common.workers > 1 ? "the others go on, " : ""));
-  watch_.restart(index);
-  startWorker(index);
+  countDeath(members_[static_cast<std::size_t>(index)], cause);
+  screen_.warn(fmt::format("{}; {}", cause, againText(index)));
+  forgetMember(index);
+  startMember(index);
 }
 
 void CenterSupervisor::serverDied(int index, int code) {
-  const std::string cause = causeOf("server", index, code);
+  const int number = serverNumber(index);
+  const std::string cause = causeOf(fmt::format("server {}", number), logOf("server", number), code);
   countDeath(servers_[static_cast<std::size_t>(index)], cause);
   screen_.endProgress();
   screen_.warn(cause + "; starting it again");
   startServer(index);
 }
 
-void CenterSupervisor::countDeath(Child& child, const std::string& cause) const {
+void CenterSupervisor::countDeath(Fate& fate, const std::string& cause) const {
   const Step step = watch_.heard().step;
-  child.fruitless = step > child.lastDeath ? 1 : child.fruitless + 1;
-  child.lastDeath = step;
-  if (child.fruitless <= options_.common.maxRestarts) return;
+  fate.fruitless = step > fate.lastDeath ? 1 : fate.fruitless + 1;
+  fate.lastDeath = step;
+  if (fate.fruitless <= options_.common.maxRestarts) return;
   throw PeerError(fmt::format("{}; given up after {} restarts without a step (--max-restarts)", cause,
                               options_.common.maxRestarts));
 }
 
 void CenterSupervisor::lookAtServers() {
-  for (int i = 0; i < options_.servers; ++i) {
-    Child& server = servers_[static_cast<std::size_t>(i)];
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    Server& server = servers_[i];
     if (server.code) continue;
     server.code = server.process->exitCode();
-    if (server.code && !isGood(*server.code)) serverDied(i, *server.code);
+    if (server.code && !isGood(*server.code) && !isAnyDone()) serverDied(static_cast<int>(i), *server.code);
   }
 }
 
-void CenterSupervisor::lookAtWorkers() {
-  for (int i = 0; i < options_.common.workers; ++i) {
-    Child& worker = workers_[static_cast<std::size_t>(i)];
-    if (worker.code) continue;
-    worker.code = worker.process->exitCode();
-    if (worker.code && !isGood(*worker.code) && !isAnyDone()) workerDied(i, *worker.code);
+// mpirun ends well where all of its workers do: what their end means, they tell themselves.
+std::optional<int> CenterSupervisor::endOf(int index) {
+  const std::optional<int> code = members_[static_cast<std::size_t>(index)].process->exitCode();
+  if (!hasGroups() || code != 0) return code;
+  watch_.listen(std::chrono::milliseconds(0));
+  return watch_.finished(firstOf(index)).value_or(0);
+}
+
+void CenterSupervisor::lookAtMembers() {
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    Member& member = members_[i];
+    if (member.code) continue;
+    member.code = endOf(static_cast<int>(i));
+    if (member.code && !isGood(*member.code) && !isAnyDone()) memberDied(static_cast<int>(i), *member.code);
   }
 }
 
 // At random moments of training, a random worker is killed or, one time in five, frozen.
 void CenterSupervisor::makeChaos() {
-  if (!options_.common.chaos || !watch_.heard().hasTrained) return;
+  if (!options_.common.chaos || !watch_.heard().hasTrained || members_.empty()) return;
+  // A group takes a while to start: were it killed again meanwhile, no run would end.
+  if (hasGroups() && !watch_.knowsAll()) return chaosAt_.reset();
   if (!chaosAt_) chaosAt_ = Clock::now() + std::chrono::milliseconds(200 + random_() % 1800);
   if (Clock::now() < *chaosAt_) return;
   chaosAt_.reset();
-  const int victim = static_cast<int>(random_() % static_cast<std::uint64_t>(options_.common.workers));
+  const int number =
+      share_.firstWorker + static_cast<int>(random_() % static_cast<std::uint64_t>(options_.common.workers));
   const bool freeze = random_() % 5 == 0;
-  if (!watch_.isKnown(victim) || workers_[static_cast<std::size_t>(victim)].code) return;
-  screen_.print(fmt::format("chaos: {} worker {}", freeze ? "freezing" : "killing", victim));
-  workers_[static_cast<std::size_t>(victim)].lastDeath = -1;
-  watch_.signal(victim, freeze ? SIGSTOP : SIGKILL);
+  Member& member = members_[static_cast<std::size_t>(memberOf(number))];
+  if (!watch_.isKnown(number) || member.code) return;
+  screen_.print(fmt::format("chaos: {} worker {}", freeze ? "freezing" : "killing", number));
+  member.lastDeath = -1;
+  watch_.signal(number, freeze ? SIGSTOP : SIGKILL);
 }
 
-// A worker that stands still is taken for dead.
+// A worker that stands still is taken for dead, with its group.
 void CenterSupervisor::endStalled() {
   const std::optional<WorkerWatch::Stalled> stalled = watch_.stalled();
   if (!stalled) return;
-  Child& worker = workers_[static_cast<std::size_t>(stalled->worker)];
-  watch_.restart(stalled->worker);
-  if (worker.code) return;
+  const int index = memberOf(stalled->worker);
+  Member& member = members_[static_cast<std::size_t>(index)];
+  forgetMember(index);
+  if (member.code) return;
   screen_.endProgress();
   screen_.warn(stalled->sentence);
-  worker.process->signal(SIGKILL);
+  // mpirun ends when its workers have, and takes away what they leave in shared memory.
+  member.process->signal(hasGroups() && stalled->hasStarted ? SIGTERM : SIGKILL);
 }
 
-// What a supervisor of this run that was killed could not remove: snapshots (between starts of a run, its checkpoints count) and
-// sockets, which its addresses name.
-void CenterSupervisor::removeLeftovers() const {
-  std::error_code ignored;
-  removeSnapshots();
-  constexpr std::string_view kUnix = "unix:";
-  for (const auto& [index, address] : readCenterFiles(job_.path()).servers) {
-    if (!address.starts_with(kUnix)) continue;
-    const fs::path socket = address.substr(kUnix.size());
-    if (!fs::is_socket(socket, ignored)) continue;
-    fs::remove(socket, ignored);
-    fs::remove(socket.parent_path(), ignored);  // with the last one
-  }
-}
-
-// When all workers have ended, or need not be waited for.
+// When all have ended, or need not be waited for.
 int CenterSupervisor::exitCode() const {
   const auto anyEnded = [this](int code) {
-    return std::ranges::any_of(workers_, [code](const Child& worker) { return worker.code == code; });
+    const auto hasEnded = [code](const Fate& fate) { return fate.code == code; };
+    return members_.empty() ? std::ranges::any_of(servers_, hasEnded)
+                            : std::ranges::any_of(members_, hasEnded);
   };
   // Where all died after they were asked to stop, nobody ended well.
   return anyEnded(kResumeCode) || !anyEnded(0) ? kResumeCode : 0;
 }
 
 int CenterSupervisor::run() {
-  removeLeftovers();
-  file_.emplace(job_.path(), 0, addresses());
+  if (isWhole()) removeCenterLeftovers(job_.path());
+  if (share_.isFirst) {
+    file_.emplace(job_.path(), 0, share_.addresses,
+                  share_.credentials.empty() ? fs::path() : fs::absolute(share_.credentials));
+  }
   watch_.atSecondSignal([this] {
-    file_->remove();
-    removeSnapshots();
+    if (file_) file_->remove();
+    if (isWhole()) removeAllSnapshots();
     std::error_code ignored;
-    fs::remove_all(sockets_.path(), ignored);
+    if (sockets_) fs::remove_all(sockets_->path(), ignored);
   });
-  watch_.begin(options_.common.workers);
-  for (int i = 0; i < options_.servers; ++i) startServer(i);
-  for (int i = 0; i < options_.common.workers; ++i) startWorker(i);
+  const int together = hasGroups() || hasFarGroups() ? options_.groupSize : 0;
+  watch_.begin(options_.common.workers, share_.firstWorker, together);
+  for (std::size_t i = 0; i < servers_.size(); ++i) startServer(static_cast<int>(i));
+  for (std::size_t i = 0; i < members_.size(); ++i) startMember(static_cast<int>(i));
   std::optional<Clock::time_point> farewell;
   while (isRunning()) {
     watch_.listen(kLook);
-    if (watch_.isStopping() && !watch_.heard().hasTrained) return kResumeCode;
     passOnStop();
+    if (isTooLateToTrain()) return kResumeCode;
     makeChaos();
     endStalled();
-    lookAtWorkers();
-    if (!isAnyDone()) {
-      lookAtServers();
-    } else if (!farewell) {
-      farewell = Clock::now();
-    } else if (secondsSince(*farewell) > (areServersGone() ? kLastWordSeconds : kFarewellSeconds)) {
+    lookAtMembers();
+    lookAtServers();
+    if (!isAnyDone()) continue;
+    if (!farewell) farewell = Clock::now();
+    if (secondsSince(*farewell) > (isWhole() && areServersGone() ? kLastWordSeconds : kFarewellSeconds))
       break;
-    }
   }
   watch_.listen(std::chrono::milliseconds(0));
+  if (!isWhole()) removeSnapshots(snapshots_, share_.servers);
   return exitCode();
 }
 

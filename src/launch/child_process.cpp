@@ -25,15 +25,15 @@ Descriptor openFile(const std::filesystem::path& path, int flags) {
 
 // Between fork and exec: only what may be called there. posix_spawn has no way to ask for the parent's death.
 [[noreturn]] void becomeProgram(const char* program, char* const* arguments, char* const* environment,
-                                int input, int output, pid_t parent, int deathSignal) {
+                                const ChildStreams& streams, pid_t parent, int deathSignal) {
   prctl(PR_SET_PDEATHSIG, deathSignal);
   if (getppid() != parent) _exit(kCannotStart);  // it died before it could be asked for
   setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (dup2(input, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
-      dup2(output, STDERR_FILENO) >= 0) {
+  if (dup2(streams.input, STDIN_FILENO) >= 0 && dup2(streams.output, STDOUT_FILENO) >= 0 &&
+      dup2(streams.error, STDERR_FILENO) >= 0) {
     execve(program, arguments, environment);
   }
   _exit(kCannotStart);
@@ -60,6 +60,19 @@ ChildProcess::ChildProcess(const std::filesystem::path& program, const std::vect
                            int deathSignal) {
   const Descriptor input = openFile("/dev/null", O_RDONLY);
   const Descriptor written = openFile(output, O_WRONLY | O_CREAT | O_APPEND);
+  start(program, arguments, {.input = input.get(), .output = written.get(), .error = written.get()},
+        variables, deathSignal);
+}
+
+ChildProcess::ChildProcess(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+                           const ChildStreams& streams, const std::vector<std::string>& variables,
+                           int deathSignal) {
+  start(program, arguments, streams, variables, deathSignal);
+}
+
+void ChildProcess::start(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+                         const ChildStreams& streams, const std::vector<std::string>& variables,
+                         int deathSignal) {
   const Pointers argumentPointers(arguments);
   std::vector<std::string> all = variables;
   for (char** variable = environ; *variable != nullptr; ++variable) all.emplace_back(*variable);
@@ -68,8 +81,8 @@ ChildProcess::ChildProcess(const std::filesystem::path& program, const std::vect
   ::signal(SIGCHLD, SIG_DFL);  // where it is ignored, nobody is told how a child ended
   process_ = fork();
   if (process_ == 0)
-    becomeProgram(program.c_str(), argumentPointers.get(), variablePointers.get(), input.get(), written.get(),
-                  parent, deathSignal);
+    becomeProgram(program.c_str(), argumentPointers.get(), variablePointers.get(), streams, parent,
+                  deathSignal);
   if (process_ < 0) throw IoError(fmt::format("cannot start a process: {}", systemMessage(errno)));
 }
 

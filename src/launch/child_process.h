@@ -14,6 +14,13 @@
 
 namespace cohort {
 
+// What a child reads and where it prints: descriptors of this process, which keeps them.
+struct ChildStreams {
+  int input = 0;
+  int output = 1;
+  int error = 2;
+};
+
 class ChildProcess {
  public:
   // Starts `program` with `arguments` (the first is its name). It reads nothing, what it prints is added to `output`, no
@@ -22,6 +29,9 @@ class ChildProcess {
   ChildProcess(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                const std::filesystem::path& output, const std::vector<std::string>& variables = {},
                int deathSignal = SIGTERM);
+  // The same with other streams.
+  ChildProcess(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+               const ChildStreams& streams, const std::vector<std::string>& variables, int deathSignal);
   // Ends it where it still runs, and waits for that.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
@@ -32,6 +42,9 @@ class ChildProcess {
   void signal(int number);
 
  private:
+  void start(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+             const ChildStreams& streams, const std::vector<std::string>& variables, int deathSignal);
+
   pid_t process_ = -1;
   std::optional<int> exitCode_;
 };

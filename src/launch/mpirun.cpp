@@ -1,36 +1,18 @@
 #include "launch/mpirun.h"
 
-#include <cstdlib>
+#include <algorithm>
+#include <charconv>
 #include <string_view>
 
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include "base/error.h"
+#include "base/atomic_file.h"
+#include "launch/find_program.h"
 
 namespace cohort {
-namespace {
 
 namespace fs = std::filesystem;
 
-fs::path findProgram(const std::string& name) {
-  const char* path = std::getenv("PATH");
-  std::string_view rest = path == nullptr ? "/usr/bin:/bin" : path;
-  while (true) {
-    const std::size_t colon = rest.find(':');
-    fs::path candidate = fs::path(rest.substr(0, colon)) / name;
-    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
-    if (colon == std::string_view::npos) break;
-    rest.remove_prefix(colon + 1);
-  }
-  throw UsageError(
-      fmt::format("{} is not installed, which starts the workers; install the package openmpi-bin", name));
-}
-
-}  // namespace
-
 fs::path findMpirun() {
-  return findProgram("mpirun");
+  return findProgram("mpirun", "which starts the workers; install the package openmpi-bin");
 }
 
 std::vector<std::string> mpirunArguments(const fs::path& mpirun, int workers,
@@ -43,6 +25,22 @@ std::vector<std::string> mpirunArguments(const fs::path& mpirun, int workers,
       "--mca", "odls_base_sigkill_timeout", "0", "-np", std::to_string(workers)};
   arguments.insert(arguments.end(), command.begin(), command.end());
   return arguments;
+}
+
+MpirunDeath readMpirunDeath(const fs::path& file, std::uintmax_t begin) {
+  std::string log = readWholeFile(file);
+  log.erase(0, std::min<std::size_t>(log.size(), begin));
+  constexpr std::string_view kRank = "process rank ";
+  constexpr std::string_view kSignal = "exited on signal ";
+  const auto numberAfter = [&](std::string_view words) {
+    const std::size_t at = log.find(words);
+    int number = -1;
+    if (at != std::string::npos) {
+      std::from_chars(log.data() + at + words.size(), log.data() + log.size(), number);
+    }
+    return number;
+  };
+  return {.rank = numberAfter(kRank), .signal = std::max(0, numberAfter(kSignal))};
 }
 
 }  // namespace cohort

@@ -11,6 +11,7 @@ namespace cohort {
 // Exit codes that a supervisor acts on, as the command line has them.
 inline constexpr int kUsageCode = 2;
 inline constexpr int kIoCode = 3;
+inline constexpr int kPeerCode = 4;
 inline constexpr int kResumeCode = 75;
 
 // "was ended by signal 9 (Killed)", for 128 + a signal; "ended with code 3".

@@ -1,7 +1,6 @@
 #include "launch/supervisor.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <random>
@@ -9,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "base/atomic_file.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "launch/child_process.h"
@@ -64,7 +62,6 @@ class Supervisor {
   void planChaos();
   bool waitForSurvivors();
   void endMpirun(ChildProcess& mpirun);
-  void readDeath(std::uintmax_t logBegin);
   std::string causeOf(const StartEnd& ending) const;
 
   const SupervisorOptions& options_;
@@ -121,24 +118,6 @@ void Supervisor::makeChaos() {
   ending_.wasChaos = true;
   screen_.print(fmt::format("chaos: {} worker {}", freeze ? "freezing" : "killing", victim));
   watch_.signal(victim, freeze ? SIGSTOP : SIGKILL);
-}
-
-// mpirun says which worker ended, and how.
-void Supervisor::readDeath(std::uintmax_t logBegin) {
-  std::string log = readWholeFile(logs_ / "mpirun.txt");
-  log.erase(0, std::min<std::size_t>(log.size(), logBegin));
-  constexpr std::string_view kRank = "process rank ";
-  constexpr std::string_view kSignal = "exited on signal ";
-  const auto numberAfter = [&](std::string_view words, std::size_t from) {
-    const std::size_t at = log.find(words, from);
-    int number = -1;
-    if (at != std::string::npos) {
-      std::from_chars(log.data() + at + words.size(), log.data() + log.size(), number);
-    }
-    return number;
-  };
-  ending_.deadWorker = numberAfter(kRank, 0);
-  ending_.deadSignal = std::max(0, numberAfter(kSignal, 0));
 }
 
 // Of an earlier start, which may be held up by a disk. False: a signal came first.
@@ -198,7 +177,9 @@ StartEnd Supervisor::runOnce() {
   // One that was frozen while the others were ended would stay.
   watch_.killAll();
   static_cast<WorkerWatch::Heard&>(ending_) = watch_.heard();
-  readDeath(logBegin);
+  const MpirunDeath death = readMpirunDeath(log, logBegin);
+  ending_.deadWorker = death.rank;
+  ending_.deadSignal = death.signal;
   return ending_;
 }
 

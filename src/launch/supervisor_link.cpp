@@ -1,10 +1,8 @@
 #include "launch/supervisor_link.h"
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
-#include <ctime>
-#include <mutex>
 #include <sstream>
 #include <thread>
 
@@ -19,40 +17,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::chrono::milliseconds kBetweenSigns{250};
 constexpr std::chrono::seconds kLastWordLimit{5};
-
-const char* doingText(const Activity::Snapshot& now) {
-  switch (now.phase) {
-    case Activity::Phase::Preparing:
-      return "preparing";
-    case Activity::Phase::Steps:
-      return now.isReading ? "reading samples" : "computing";
-    case Activity::Phase::Evaluation:
-      return "evaluating";
-    case Activity::Phase::Checkpoint:
-      return "waiting for the disk";
-    case Activity::Phase::Ending:
-      return "ending";
-  }
-  return "";
-}
-
-double secondsOf(clockid_t clock) {
-  timespec time{};
-  return ::clock_gettime(clock, &time) == 0
-             ? static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9
-             : 0;
-}
-
-// Goes up while anything is computed: the processor time of all threads but those that only look and tell. Called by the
-// thread that tells.
-std::uint64_t workBeats(double otherSeconds) {
-  constexpr double kBeatSeconds = 0.05;
-  const double seconds =
-      secondsOf(CLOCK_PROCESS_CPUTIME_ID) - secondsOf(CLOCK_THREAD_CPUTIME_ID) - otherSeconds;
-  return seconds > 0 ? static_cast<std::uint64_t>(seconds / kBeatSeconds) : 0;
-}
 
 WorkerMessage textMessage(int worker, WorkerMessage::How how, const std::string& text) {
   WorkerMessage message{.kind = WorkerMessage::Kind::Text, .worker = worker};
@@ -66,31 +31,8 @@ WorkerMessage textMessage(int worker, WorkerMessage::How how, const std::string&
 class SupervisorLink::Impl {
  public:
   explicit Impl(Descriptor fifo) : fifo_(std::move(fifo)) {}
-  ~Impl() {
-    signs_.request_stop();
-    wake_.notify_all();
-  }
 
-  // `workers`: nullptr in a center.
-  void watch(int worker, Communicator* workers, const Activity& activity) {
-    worker_ = worker;
-    signs_ = std::jthread([this, workers, &activity](const std::stop_token& stop) {
-      std::unique_lock lock(mutex_);
-      while (!stop.stop_requested()) {
-        lock.unlock();
-        send(signOf(workers, activity));
-        lock.lock();
-        wake_.wait_for(lock, stop, kBetweenSigns, [&] { return stop.stop_requested(); });
-      }
-    });
-  }
-
-  void unwatch() {
-    signs_.request_stop();
-    wake_.notify_all();
-    if (signs_.joinable()) signs_.join();
-  }
-
+  void setWorker(int worker) { worker_ = worker; }
   int worker() const { return worker_; }
 
   // A line that does not fit is left out: a reader that sleeps must not stop training.
@@ -117,30 +59,8 @@ class SupervisorLink::Impl {
   }
 
  private:
-  WorkerMessage signOf(Communicator* workers, const Activity& activity) const {
-    const Activity::Snapshot now = activity.now();
-    WorkerMessage sign;
-    sign.worker = worker_;
-    sign.process = ::getpid();
-    sign.step = now.step;
-    sign.isTraining = now.phase == Activity::Phase::Steps;
-    // A disk may take its time.
-    sign.mayRest = now.phase == Activity::Phase::Checkpoint || now.phase == Activity::Phase::Ending;
-    sign.beats = now.beats + workBeats(workers == nullptr ? 0 : workers->busySeconds());
-    sign.doing = doingText(now);
-    if (workers != nullptr) {
-      sign.waitsFor = workers->waitingFor();
-    } else if (now.isWaiting) {
-      sign.waitsFor = "the center";
-    }
-    return sign;
-  }
-
   Descriptor fifo_;
-  int worker_ = 0;
-  std::mutex mutex_;
-  std::condition_variable_any wake_;
-  std::jthread signs_;
+  std::atomic<int> worker_ = 0;
 };
 
 SupervisorLink::SupervisorLink(const std::filesystem::path& fifo) {
@@ -153,16 +73,12 @@ SupervisorLink::SupervisorLink(const std::filesystem::path& fifo) {
 
 SupervisorLink::~SupervisorLink() = default;
 
-void SupervisorLink::watch(Communicator& workers, const Activity& activity) {
-  if (impl_) impl_->watch(workers.rank(), &workers, activity);
+void SupervisorLink::setWorker(int worker) {
+  if (impl_) impl_->setWorker(worker);
 }
 
-void SupervisorLink::watch(int worker, const Activity& activity) {
-  if (impl_) impl_->watch(worker, nullptr, activity);
-}
-
-void SupervisorLink::unwatch() {
-  if (impl_) impl_->unwatch();
+void SupervisorLink::sign(const WorkerMessage& message) {
+  if (impl_) impl_->send(message);
 }
 
 void SupervisorLink::failed(int worker, const std::string& sentence, int exitCode) {

@@ -1,6 +1,6 @@
 // A worker's (or server's) line to its supervisor. Without one (nobody supervises) everything here does nothing.
 //
-// A thread tells a few times a second that the process lives and what it does. A supervisor that does not read is waited for
+// A supervisor that does not read is waited for
 // briefly where a line must not be lost, and not at all for signs of life and progress. Thread-safe.
 #pragma once
 
@@ -8,14 +8,14 @@
 #include <memory>
 #include <string>
 
-#include "comm/communicator.h"
 #include "report/console.h"
-#include "train/activity.h"
 
 namespace cohort {
 
 // Set for supervised workers: the FIFO's path.
 inline constexpr const char* kSupervisorVariable = "COHORT_SUPERVISOR";
+
+struct WorkerMessage;
 
 class SupervisorLink : public Screen {
  public:
@@ -26,11 +26,10 @@ class SupervisorLink : public Screen {
   SupervisorLink& operator=(const SupervisorLink&) = delete;
 
   explicit operator bool() const { return impl_ != nullptr; }
-  // From now on until `unwatch`, tells of this worker; both live until then.
-  void watch(Communicator& workers, const Activity& activity);
-  // The same for a worker of a center.
-  void watch(int worker, const Activity& activity);
-  void unwatch();
+  // Which worker this is.
+  void setWorker(int worker);
+  // A sign of life; lost where nobody reads.
+  void sign(const WorkerMessage& message);
 
   // The last words.
   void failed(int worker, const std::string& sentence, int exitCode);

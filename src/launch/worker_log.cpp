@@ -70,6 +70,10 @@ void WorkerLog::checkpointed(Step step) {
   say("checkpoint");
 }
 
+void WorkerLog::checkpointWritten(double seconds) {
+  say(fmt::format("checkpoint written in {:.2f} s", seconds));
+}
+
 void WorkerLog::warned(const std::string& what) {
   say("warning: " + what);
 }

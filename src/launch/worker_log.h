@@ -25,6 +25,7 @@ class WorkerLog : public RunObserver {
   void logged(const TrainPoint& point) override;
   void evaluated(const EvaluationPoint& point) override;
   void checkpointed(Step step) override;
+  void checkpointWritten(double seconds) override;
   void warned(const std::string& what) override;
   void say(const std::string& text);
 

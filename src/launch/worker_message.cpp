@@ -67,8 +67,9 @@ std::string toLine(const WorkerMessage& m) {
                    {"training", m.isTraining},
                    {"rests", m.mayRest},
                    {"beats", m.beats},
-                   {"doing", m.doing},
-                   {"waits", m.waitsFor.substr(0, kLongestText)}});
+                   {"doing", m.doing.substr(0, kLongestText)},
+                   {"waits", m.waitsFor.substr(0, kLongestText)},
+                   {"waits_for_worker", m.waitsForAnother}});
       break;
     case WorkerMessage::Kind::Progress:
       json.update({{"step", m.progress.step},
@@ -115,6 +116,7 @@ std::optional<WorkerMessage> parseLine(std::string_view line) {
         m.beats = static_cast<std::uint64_t>(wholeOf(json.at("beats")));
         m.doing = json.at("doing");
         m.waitsFor = json.at("waits");
+        m.waitsForAnother = json.at("waits_for_worker");
         return m;
       case WorkerMessage::Kind::Progress:
         m.progress = {.step = wholeOf(json.at("step")),

@@ -27,12 +27,13 @@ struct WorkerMessage {
 
   // Alive
   int process = 0;
-  Step step = 0;              // done
-  bool isTraining = false;    // in steps
-  bool mayRest = false;       // may stand still without waiting for anybody
-  std::uint64_t beats = 0;    // goes up while something is done
-  std::string doing = {};     // "computing", "reading samples" …
-  std::string waitsFor = {};  // "worker 1: its part of step 12"; empty where it does not wait for another
+  Step step = 0;                 // done
+  bool isTraining = false;       // in steps
+  bool mayRest = false;          // may stand still without waiting for anybody
+  std::uint64_t beats = 0;       // goes up while something is done
+  std::string doing = {};        // "computing", "reading samples" …
+  std::string waitsFor = {};     // "worker 1: its part of step 12"; empty where it does not wait for another
+  bool waitsForAnother = false;  // that is a worker, not a center
 
   // Text, Failed
   How how = How::Print;

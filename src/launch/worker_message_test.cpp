@@ -24,6 +24,7 @@ TEST(WorkerMessage, ComesBackAsItWas) {
       .worker = 3, .process = 77, .step = 12, .isTraining = true, .mayRest = true, .beats = 99};
   alive.doing = "computing";
   alive.waitsFor = "worker 1: its part of step 12";
+  alive.waitsForAnother = true;
   const WorkerMessage sign = there(alive);
   EXPECT_EQ(sign.kind, Kind::Alive);
   EXPECT_EQ(sign.worker, 3);
@@ -34,6 +35,7 @@ TEST(WorkerMessage, ComesBackAsItWas) {
   EXPECT_EQ(sign.beats, 99U);
   EXPECT_EQ(sign.doing, alive.doing);
   EXPECT_EQ(sign.waitsFor, alive.waitsFor);
+  EXPECT_TRUE(sign.waitsForAnother);
 
   WorkerMessage failed{.kind = Kind::Failed, .worker = 1};
   failed.text = "Cannot write \"a\": the disk\nis full";

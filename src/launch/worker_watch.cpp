@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <poll.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,6 +18,8 @@ namespace cohort {
 namespace {
 
 constexpr double kStartSeconds = 60;  // that a worker has at least until its first sign
+
+constexpr double kOwnPause = 1;  // longer than it takes between two looks
 
 constexpr double kRecoverySlack = 15;  // what a worker may take longer than its limit to give a server up
 
@@ -35,7 +36,6 @@ void WorkerWatch::Watched::signal(int number) const {
 
 WorkerWatch::WorkerWatch(std::filesystem::path fifo, const StallLimits& limits, Screen& screen)
     : fifoPath_(std::move(fifo)), limits_(limits), screen_(screen) {
-  openSignals();
   openFifo();
 }
 
@@ -54,48 +54,54 @@ void WorkerWatch::openFifo() {
   if (!fifo_) throw IoError(fmt::format("cannot open {}: {}", fifoPath_.string(), systemMessage(errno)));
 }
 
-void WorkerWatch::openSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int number : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&signals, number);
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
-  signals_ = Descriptor(::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
-  if (!signals_) throw IoError(fmt::format("cannot listen to signals: {}", systemMessage(errno)));
-}
-
 void WorkerWatch::readSignals() {
-  signalfd_siginfo signal{};
-  while (::read(signals_.get(), &signal, sizeof signal) == sizeof signal) {
+  while (const std::optional<int> signal = signals_.next()) {
+    if (stop_ && endsOnlyByInterrupts_ && *signal != SIGINT) continue;
     if (stop_) {
       killAll();
       atSecondSignal_();
       endLiveLine();
-      ::_exit(128 + static_cast<int>(signal.ssi_signo));
+      ::_exit(128 + *signal);
     }
     stop_ = true;
   }
 }
 
-void WorkerWatch::begin(int workers) {
+void WorkerWatch::begin(int workers, int first, int together) {
+  first_ = first;
+  together_ = together > 0 ? together : std::max(1, workers);
   watched_.clear();
   watched_.resize(static_cast<std::size_t>(workers));
   for (Watched& watched : watched_) watched.started = Clock::now();
   unread_.clear();
   heard_ = {};
+  listened_ = Clock::now();
 }
 
 void WorkerWatch::restart(int worker) {
-  Watched& watched = watched_[static_cast<std::size_t>(worker)];
+  Watched& watched = watched_[static_cast<std::size_t>(worker - first_)];
   watched = {};
   watched.started = Clock::now();
 }
 
 // ---- hearing
 
+// Where this process was stopped itself, perhaps with all workers, they could not be heard.
+void WorkerWatch::forgetOwnPause() {
+  const Clock::time_point now = Clock::now();
+  const auto pause = now - std::exchange(listened_, now);
+  if (std::chrono::duration<double>(pause).count() < kOwnPause) return;
+  for (Watched& watched : watched_) {
+    for (Clock::time_point* time : {&watched.started, &watched.heard, &watched.moved}) *time += pause;
+  }
+}
+
 void WorkerWatch::listen(std::chrono::milliseconds most) {
+  forgetOwnPause();
   pollfd ready[] = {{.fd = fifo_.get(), .events = POLLIN, .revents = 0},
-                    {.fd = signals_.get(), .events = POLLIN, .revents = 0}};
+                    {.fd = signals_.descriptor(), .events = POLLIN, .revents = 0}};
   ::poll(ready, std::size(ready), static_cast<int>(most.count()));
+  forgetOwnPause();
   readSignals();
   char buffer[65536];
   for (;;) {
@@ -118,8 +124,8 @@ void WorkerWatch::hear(const WorkerMessage& message) {
     if (message.kind == WorkerMessage::Kind::Failed) heard_.failures.push_back(message);
     return;
   }
-  if (message.worker < 0 || message.worker >= count()) return;
-  Watched& watched = watched_[static_cast<std::size_t>(message.worker)];
+  if (message.worker < first_ || message.worker >= first_ + count()) return;
+  Watched& watched = watched_[static_cast<std::size_t>(message.worker - first_)];
   switch (message.kind) {
     case WorkerMessage::Kind::Alive:
       watched.heard = Clock::now();
@@ -136,6 +142,7 @@ void WorkerWatch::hear(const WorkerMessage& message) {
       heard_.failures.push_back(message);
       break;
     case WorkerMessage::Kind::Finished:
+      watched.finished = message.exitCode;
       if (message.worker == 0) heard_.finished = message.exitCode;
       break;
     case WorkerMessage::Kind::Progress:
@@ -173,38 +180,40 @@ void WorkerWatch::killAll() const {
   for (const Watched& watched : watched_) watched.signal(SIGKILL);
 }
 
-// "; worker 0, worker 2 wait for it", or nothing.
-std::string WorkerWatch::waitingFor(int worker) const {
-  std::vector<std::string> waiting;
-  for (int other = 0; other < count(); ++other) {
-    if (other != worker && !at(other).last.waitsFor.empty())
-      waiting.push_back(fmt::format("worker {}", other));
+std::optional<WorkerWatch::Stalled> WorkerWatch::stalled() const {
+  for (int begin = first_; begin < first_ + count(); begin += together_) {
+    if (std::optional<Stalled> stalled = stalledAmong(begin, std::min(begin + together_, first_ + count())))
+      return stalled;
   }
-  if (waiting.empty()) return "";
-  return fmt::format("; {} {} for it", fmt::join(waiting, ", "), waiting.size() == 1 ? "waits" : "wait");
+  return std::nullopt;
 }
 
-std::optional<WorkerWatch::Stalled> WorkerWatch::stalled() const {
-  for (int i = 0; i < count(); ++i) {
+std::optional<WorkerWatch::Stalled> WorkerWatch::stalledAmong(int begin, int end) const {
+  std::vector<WorkerView> views;
+  for (int i = begin; i < end; ++i) {
     const Watched& w = at(i);
-    if (!w.isKnown) {
-      if (secondsSince(w.started) < std::max(limits_.silentSeconds, kStartSeconds)) continue;
+    if (w.isKnown) {
+      // Told are the limits, which is what was waited.
+      views.push_back({.name = std::to_string(i),
+                       .silentSeconds = std::min(secondsSince(w.heard), limits_.silentSeconds),
+                       .stillSeconds = std::min(secondsSince(w.moved), limits_.stillSeconds),
+                       .mayRest = w.last.mayRest,
+                       .doing = w.last.doing,
+                       .waitsFor = w.last.waitsFor,
+                       .waitsForAnother = w.last.waitsForAnother,
+                       .step = w.last.step});
+    } else if (secondsSince(w.started) < std::max(limits_.silentSeconds, kStartSeconds)) {
+      views.push_back({.name = std::to_string(i), .mayRest = true});
+    } else {
       return Stalled{
           .worker = i,
           .hasStarted = false,
           .sentence = fmt::format("worker {} did not start within {:.0f} s", i, secondsSince(w.started))};
     }
-    const bool isSilent = secondsSince(w.heard) > limits_.silentSeconds;
-    const bool isStill =
-        !w.last.mayRest && w.last.waitsFor.empty() && secondsSince(w.moved) > limits_.stillSeconds;
-    if (!isSilent && !isStill) continue;
-    return Stalled{.worker = i,
-                   .sentence = fmt::format("worker {} {} for {:g} s: it was {} after step {}{}", i,
-                                           isSilent ? "gave no sign of life" : "did not move",
-                                           isSilent ? limits_.silentSeconds : limits_.stillSeconds,
-                                           w.last.doing, w.last.step, waitingFor(i))};
   }
-  return std::nullopt;
+  const std::optional<Stall> stall = findStall(views, limits_);
+  if (!stall) return std::nullopt;
+  return Stalled{.worker = begin + static_cast<int>(stall->index), .sentence = stall->sentence};
 }
 
 }  // namespace cohort

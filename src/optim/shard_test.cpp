@@ -246,8 +246,8 @@ TEST(Shard, MayBeUpdatedByManyThreadsInDisjointRanges) {
   for (Step step = 0; step < 20; ++step) {
     const std::vector<float> gradient = noise(layout.size(), static_cast<std::uint64_t>(step));
     aloneShard.update(0, gradient, step);
-    std::vector<std::jthread> threads;
     const std::size_t share = layout.size() / 3 + 1;
+    std::vector<std::jthread> threads;  // they end before what they read
     for (std::size_t at = 0; at < layout.size(); at += share) {
       threads.emplace_back([&, at] {
         togetherShard.update(at, std::span(gradient).subspan(at, std::min(share, layout.size() - at)), step);

@@ -109,7 +109,10 @@ Line progressLine(const ProgressReport& report, int width) {
   const std::string step = fmt::format("{}", report.step);
   const std::string steps = report.targetStep > 0 ? fmt::format("{}/{}", step, report.targetStep) : step;
   const std::string loss = lossText(report.loss);
-  Line line = Line().word("step ").value(steps).word("  loss ").value(loss);
+  Line line = Line().word("step ").value(steps);
+  if (report.virtualSeconds >= 0)
+    line.value(fmt::format("  {:.3f}", report.virtualSeconds)).word(" virtual s");
+  line.word("  loss ").value(loss);
   if (line.columns() >= width) {
     for (const Line& shorter :
          {Line().value(steps).word("  loss ").value(loss), Line().value(steps).value("  ").value(loss),

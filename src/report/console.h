@@ -41,6 +41,7 @@ struct ProgressReport {
   std::optional<double> learningRate = {};
   TimeShares seconds = {};  // since the log point before
   bool logPoint = false;
+  double virtualSeconds = -1;  // negative: none
 };
 
 // "step 120/900  loss 0.5123  1,503 images/s  0:52 left", shorter than `width` columns: the cursor needs one. The parts that

@@ -45,6 +45,15 @@ void visitFields(Point& point, Visit&& visit) {
   visit("samples", point.samples);
 }
 
+constexpr const char* kVirtualSeconds = "virtual_s";
+
+template <class Point, class Visit>
+requires std::is_same_v<std::remove_const_t<Point>, VirtualClock>
+void visitFields(Point& clock, Visit&& visit) {
+  visit(kVirtualSeconds, clock.seconds);
+  visit("trained_samples", clock.samples);
+}
+
 std::string isoTime() {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
@@ -55,6 +64,8 @@ Json jsonOf(const std::string& kind, const Point& point) {
   Json json{{"kind", kind}};
   // The library writes numbers that are not finite as null.
   visitFields(point, [&](const char* key, const auto& field) { json[key] = field; });
+  if (point.clock.isThere())
+    visitFields(point.clock, [&](const char* key, const auto& field) { json[key] = field; });
   json["time"] = isoTime();
   return json;
 }
@@ -63,6 +74,9 @@ template <class Point>
 Point pointOf(const Json& json) {
   Point point;
   visitFields(point, [&](const char* key, auto& field) { load(json, key, field); });
+  if (json.contains(kVirtualSeconds)) {
+    visitFields(point.clock, [&](const char* key, auto& field) { load(json, key, field); });
+  }
   return point;
 }
 

@@ -21,6 +21,14 @@ struct TimeShares {
   double evaluation = 0;
 };
 
+// How far a run in virtual time is; other runs have none.
+struct VirtualClock {
+  double seconds = -1;  // negative: none
+  std::int64_t samples = 0;
+
+  bool isThere() const { return seconds >= 0; }
+};
+
 // One log point of training: means over the steps since the log point before.
 struct TrainPoint {
   Step step = 0;     // steps done
@@ -31,6 +39,7 @@ struct TrainPoint {
   double imagesPerSecond = 0;
   double elapsedSeconds = 0;  // of this process
   TimeShares seconds;
+  VirtualClock clock{};
 };
 
 struct EvaluationPoint {
@@ -40,6 +49,7 @@ struct EvaluationPoint {
   double accuracy = 0;
   double top5 = 0;
   std::int64_t samples = 0;
+  VirtualClock clock{};
 };
 
 // The distribution of one parameter's weights or gradients at a step.

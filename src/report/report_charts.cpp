@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -121,6 +122,63 @@ LineChart accuracyOverTime(std::span<const RunRecords> runs) {
     for (ChartPoint& point : series.points) point.x /= unit;
   }
   return chart;
+}
+
+// Of runs in virtual time: against what their workers' clocks said, or how many samples they had.
+std::vector<Series> virtualCurves(std::span<const RunRecords> runs, double TrainPoint::*training,
+                                  double EvaluationPoint::*evaluation, double (*where)(const VirtualClock&)) {
+  std::vector<Series> all;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    RunRecords run{
+        .name = runs[i].name, .settings = {}, .metrics = runs[i].metrics, .outcome = {}, .layers = {}};
+    const auto isReal = [](const auto& point) { return !point.clock.isThere(); };
+    std::erase_if(run.metrics.training, isReal);
+    std::erase_if(run.metrics.evaluations, isReal);
+    std::map<double, double> places;  // by step
+    for (const TrainPoint& point : run.metrics.training)
+      places[static_cast<double>(point.step)] = where(point.clock);
+    for (const EvaluationPoint& point : run.metrics.evaluations)
+      places[static_cast<double>(point.step)] = where(point.clock);
+    for (Series& series : curves({&run, 1}, training, evaluation)) {
+      series.colour = static_cast<int>(i);
+      for (ChartPoint& point : series.points) point.x = places[point.x];
+      all.push_back(std::move(series));
+    }
+  }
+  return all;
+}
+
+std::vector<ReportChart> virtualCharts(std::span<const RunRecords> runs) {
+  std::vector<ReportChart> charts;
+  struct Place {
+    const char* name;
+    const char* label;
+    double (*where)(const VirtualClock&);
+  };
+  constexpr std::array kPlaces{
+      Place{"virtual time", "virtual time, s", [](const VirtualClock& clock) { return clock.seconds; }},
+      Place{"samples", "samples",
+            [](const VirtualClock& clock) { return static_cast<double>(clock.samples); }}};
+  for (const Place& place : kPlaces) {
+    std::string file = place.name;
+    std::ranges::replace(file, ' ', '-');
+    std::vector<Series> losses = virtualCurves(runs, &TrainPoint::loss, &EvaluationPoint::loss, place.where);
+    if (!hasValues(losses)) continue;
+    const bool log = needsLogAxis(losses);
+    charts.push_back(
+        {fmt::format("loss-{}.svg", file),
+         LineChart{.title = fmt::format("Loss over {}", place.name),
+                   .x = {.label = place.label},
+                   .y = {.label = log ? "cross-entropy, logarithmic" : "cross-entropy", .log = log},
+                   .series = std::move(losses)}});
+    charts.push_back({fmt::format("accuracy-{}.svg", file),
+                      LineChart{.title = fmt::format("Accuracy over {}", place.name),
+                                .x = {.label = place.label},
+                                .y = {.label = "share of right answers", .percent = true},
+                                .series = virtualCurves(runs, &TrainPoint::accuracy,
+                                                        &EvaluationPoint::accuracy, place.where)}});
+  }
+  return charts;
 }
 
 LineChart learningRates(std::span<const RunRecords> runs) {
@@ -256,6 +314,7 @@ std::vector<ReportChart> runCharts(std::span<const RunRecords> runs) {
                        .x = {.label = "step"},
                        .y = {.label = "share of right answers", .percent = true},
                        .series = curves(runs, &TrainPoint::accuracy, &EvaluationPoint::accuracy)});
+  for (ReportChart& chart : virtualCharts(runs)) charts.push_back(std::move(chart));
   if (runs.size() > 1) add("accuracy-time.svg", accuracyOverTime(runs));
   std::vector<Series> speeds;
   for (std::size_t i = 0; i < runs.size(); ++i) {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/atomic_file.h"
+#include "base/error.h"
 #include "study/study_directory.h"
 #include "train/config_file.h"
 
@@ -40,6 +41,15 @@ StudyRunOutcome readOutcome(const fs::path& jobDirectory) {
     return {};
   }
   return outcome;
+}
+
+// What was recorded of a run that still goes on may be torn.
+Metrics readCurves(const fs::path& jobDirectory) {
+  try {
+    return readMetrics(jobDirectory / "metrics.jsonl");
+  } catch (const IoError&) {
+    return {};
+  }
 }
 
 std::string textOf(const Json& value) {
@@ -85,6 +95,8 @@ RunRecord readRecord(const Study& study, const StudyRun& run, const fs::path& jo
   record.summary = readJson(jobDirectory / "summary.json");
   record.finished = isFinished(jobDirectory, study, run, networks);
   if (record.finished) record.outcome.exitCode = 0;
+  if (std::ranges::any_of(study.charts, [](const StudyChart& chart) { return !chart.curves.empty(); }))
+    record.metrics = readCurves(jobDirectory);
   return record;
 }
 

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report/metrics_file.h"
 #include "study/study.h"
 
 namespace cohort {
@@ -30,6 +31,7 @@ struct RunRecord {
   StudyRunOutcome outcome = {};
   bool finished = false;
   nlohmann::ordered_json summary = {};  // null where there is none
+  Metrics metrics = {};                 // where the study draws curves
 
   // Whether it has something to show: it ended, well or badly.
   bool ended() const { return finished || outcome.exitCode.has_value(); }

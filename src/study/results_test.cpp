@@ -149,6 +149,63 @@ TEST(Charts, HaveALineForEachCombinationOfTheOtherSettingsThroughTheMeans) {
   for (const Series& series : cloud.series) EXPECT_EQ(series.style, Series::Style::Points);
 }
 
+TEST(Charts, DrawWhatChosenRunsRecordedAsTheyWent) {
+  const Study study = studyFromYaml(
+      "settings: {network: mnist-fc}\n"
+      "vary:\n  batch-size: [50, 100]\n  optimizer: [sgd, adam]\n"
+      "chart:\n"
+      "  - {x: samples, curve: [test_accuracy, loss], where: {optimizer: sgd}, y-min: 0.9}\n"
+      "  - {x: virtual_s, curve: test_loss, lines: optimizer}\n",
+      "s.yaml", builtinNetworks());
+  std::vector<RunRecord> records = recordsOf(study);  // 50 sgd, 50 adam, 100 sgd, 100 adam
+  for (RunRecord& record : records) {
+    finish(record, 0.5);
+    record.metrics.training.emplace_back().step = 10;
+    record.metrics.training.back().loss = 2;
+    record.metrics.evaluations = {{.step = 10, .accuracy = 0.25}, {.step = 20, .accuracy = 0.5}};
+  }
+  records[3].metrics.evaluations[1].loss = 7;
+  records[3].metrics.evaluations[1].clock = {.seconds = 3, .samples = 2000};
+  const std::vector<NamedChart> charts = studyCharts(study, records);
+  ASSERT_EQ(charts.size(), 3U);
+  EXPECT_EQ(charts[0].file, "chart-1-test_accuracy.svg");
+  const auto& accuracy = std::get<LineChart>(charts[0].chart);
+  EXPECT_EQ(accuracy.y.min, 0.9);
+  EXPECT_TRUE(accuracy.y.percent);
+  ASSERT_EQ(accuracy.series.size(), 2U) << "the others are of another optimizer";
+  EXPECT_EQ(accuracy.series[1].name, "batch-size 100");
+  ASSERT_EQ(accuracy.series[1].points.size(), 2U);
+  EXPECT_EQ(accuracy.series[1].points[1].x, 2000) << "20 steps of 100 samples";
+  EXPECT_EQ(accuracy.series[1].points[1].y, 0.5);
+  EXPECT_EQ(std::get<LineChart>(charts[1].chart).series[0].points[0].y, 2);
+
+  const auto& inTime = std::get<LineChart>(charts[2].chart);
+  ASSERT_EQ(inTime.series.size(), 1U) << "others have no virtual time";
+  EXPECT_EQ(inTime.series[0].name, "optimizer adam");
+  EXPECT_EQ(inTime.series[0].points[0].x, 3);
+  EXPECT_EQ(inTime.series[0].points[0].y, 7);
+}
+
+TEST(Curves, AreReadFromTheRunsRecordsWhereTheStudyDrawsSome) {
+  const TestDirectory folder;
+  writeTestFile(folder / "metrics.jsonl", "");
+  {
+    MetricsFile file(folder / "metrics.jsonl", 0);
+    file.add(EvaluationPoint{.step = 5, .accuracy = 0.75});
+    file.flush();
+  }
+  const std::string_view text = "settings: {network: mnist-fc}\nvary: {lr: [0.5]}\n";
+  const Study plain = studyFromYaml(text, "s.yaml", builtinNetworks());
+  EXPECT_TRUE(readRecord(plain, plain.runs[0], folder.path(), builtinNetworks()).metrics.evaluations.empty());
+  const Study study = studyFromYaml(std::string(text) + "chart: {x: step, curve: test_accuracy}\n", "s.yaml",
+                                    builtinNetworks());
+  const RunRecord record = readRecord(study, study.runs[0], folder.path(), builtinNetworks());
+  ASSERT_EQ(record.metrics.evaluations.size(), 1U);
+  EXPECT_EQ(record.metrics.evaluations[0].accuracy, 0.75);
+  writeTestFile(folder / "metrics.jsonl", "nonsense\n");
+  EXPECT_TRUE(readRecord(study, study.runs[0], folder.path(), builtinNetworks()).metrics.evaluations.empty());
+}
+
 TEST(Charts, OfNothingAreEmptyPictures) {
   const Study study = twoAxes();
   std::vector<RunRecord> records = recordsOf(study);

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <thread>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -146,7 +147,7 @@ class FakeRuns : public testing::Test, public StudyObserver {
   void runStarted(const Progress&) override {}
   void runWaits(const std::filesystem::path&) override {}
   void progressed(const Progress&) override {
-    if (stopInRun_) stop_ = true;
+    if (!ready_.empty() && std::filesystem::exists(ready_)) stop_ = true;
   }
   void runEnded(const Progress& progress, int exitCode, const std::string& measured) override {
     ended_.push_back(progress.description);
@@ -156,7 +157,7 @@ class FakeRuns : public testing::Test, public StudyObserver {
 
   TestDirectory folder_;
   StopFlag stop_ = false;
-  bool stopInRun_ = false;
+  std::filesystem::path ready_;  // when this is there, the study is stopped
   std::pair<std::size_t, std::size_t> before_;
   std::vector<std::string> ended_;
   std::vector<int> codes_;
@@ -205,9 +206,10 @@ TEST_F(FakeRuns, OnlyWhatIsNotFinishedIsDoneAgain) {
 }
 
 TEST_F(FakeRuns, AStopIsPassedOnAndEndsTheStudy) {
-  stopInRun_ = true;
+  ready_ = folder_ / "ready";
   const StudyOutcome outcome =
-      run("vary: {lr: [1, 2]}\n", "trap 'exit 75' TERM\nwhile :; do sleep 0.01; done\n");
+      run("vary: {lr: [1, 2]}\n",
+          fmt::format("trap 'exit 75' TERM\n: >'{}'\nwhile :; do sleep 0.01; done\n", ready_.string()));
   EXPECT_TRUE(outcome.interrupted);
   EXPECT_TRUE(outcome.failures.empty());
   EXPECT_EQ(codes_, (std::vector<int>{75}));

@@ -53,29 +53,49 @@ std::string pointName(const GivenSettings& varied) {
   return changed ? fmt::format("{}_{:012x}", name, hashName(exact) & 0xffffffffffffU) : name;
 }
 
-// The alternatives that make each point, in order; `runs` follow the product.
-std::vector<std::vector<const Alternative*>> combinations(const StudyFile& file) {
-  std::size_t count = file.axes.empty() ? 0 : 1;
-  for (const auto& axis : file.axes) {
+// How many points a product has; of more than there may be, some number above that.
+std::size_t sizeOf(const Product& product) {
+  std::size_t count = 1;
+  for (const auto& axis : product) {
     count *= axis.size();
     if (count > kMostStudyRuns) break;  // enough to know; more could overflow
   }
-  if (file.axes.empty() && file.runs.empty()) count = 1;
-  if ((count + file.runs.size()) * static_cast<std::size_t>(file.repeat) > kMostStudyRuns) {
+  return count;
+}
+
+// The alternatives that make each point, in order.
+using Points = std::vector<std::vector<const Alternative*>>;
+
+void addPoints(const Product& product, Points& points) {
+  const std::size_t count = sizeOf(product);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<const Alternative*> point;
+    std::size_t rest = i;
+    for (auto axis = product.rbegin(); axis != product.rend(); ++axis) {
+      point.push_back(&(*axis)[rest % axis->size()]);
+      rest /= axis->size();
+    }
+    std::reverse(point.begin(), point.end());
+    points.push_back(std::move(point));
+  }
+}
+
+// `runs` follow the products.
+Points combinations(const StudyFile& file) {
+  std::size_t count = file.runs.size();
+  for (const Product& product : file.products) {
+    count += sizeOf(product);
+    if (count > kMostStudyRuns) break;
+  }
+  if (count * static_cast<std::size_t>(file.repeat) > kMostStudyRuns) {
     failAt(file.source, file.line,
            fmt::format("these are more than {} runs; shorten the lists", kMostStudyRuns));
   }
-  std::vector<std::vector<const Alternative*>> result(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    std::size_t rest = i;
-    for (auto axis = file.axes.rbegin(); axis != file.axes.rend(); ++axis) {
-      result[i].push_back(&(*axis)[rest % axis->size()]);
-      rest /= axis->size();
-    }
-    std::reverse(result[i].begin(), result[i].end());
-  }
-  for (const Alternative& run : file.runs) result.push_back({&run});
-  return result;
+  Points points;
+  for (const Product& product : file.products) addPoints(product, points);
+  for (const Alternative& run : file.runs) points.push_back({&run});
+  if (points.empty()) points.emplace_back();  // repetitions of what is given
+  return points;
 }
 
 // Points that would be the same run, and points whose values do not go together, are mistakes.
@@ -133,7 +153,7 @@ class Expansion {
 
 std::vector<StudyRun> studyRuns(const StudyFile& file, const GivenSettings& base,
                                 const NetworkRegistry& networks) {
-  const std::vector<std::vector<const Alternative*>> points = combinations(file);
+  const Points points = combinations(file);
   Expansion expansion(file, base, networks);
   std::vector<StudyRun> runs;
   // Every point once, then all again: what drifts on the machine meets all points alike.
@@ -150,7 +170,9 @@ std::vector<std::string> variedSettings(const StudyFile& file) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
   };
-  for (const auto& axis : file.axes) std::for_each(axis.begin(), axis.end(), add);
+  for (const Product& product : file.products) {
+    for (const auto& axis : product) std::for_each(axis.begin(), axis.end(), add);
+  }
   std::for_each(file.runs.begin(), file.runs.end(), add);
   return names;
 }

@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,13 +31,22 @@ struct StudyRun {
   RunConfig config = {};      // as resolved
 };
 
+// Of runs as they ended (y), or while they went (curves); one picture for each of these.
 struct StudyChart {
-  std::string x = {};               // a varied setting, or a key of summary.json
-  std::vector<std::string> y = {};  // keys of summary.json; one picture each
+  std::string x = {};  // a varied setting, or a key of summary.json; of curves one of curveAxes()
+  std::vector<std::string> y = {};                             // keys of summary.json
+  std::vector<std::string> curves = {};                        // some of curveNames()
+  std::map<std::string, std::vector<std::string>> where = {};  // only runs with one of these values
+  std::vector<std::string> lines = {};  // the settings that name a line; none: all that differ
   std::string title = {};
   bool logX = false;
   bool logY = false;
+  std::optional<double> yMin = {};
+  std::optional<double> yMax = {};
 };
+// What runs record while they go, and over what it can be drawn.
+const std::vector<std::string>& curveNames();
+const std::vector<std::string>& curveAxes();
 
 struct Study {
   std::string name = {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <set>
 
 #include <fmt/format.h>
@@ -61,14 +62,21 @@ class Reader {
   void readKey(const std::string& key, const YAML::Node& keyNode, const YAML::Node& value);
   void readName(const YAML::Node& node);
   void readVary(const YAML::Node& node);
+  Product product(const YAML::Node& node) const;
   void readRuns(const YAML::Node& node);
   void readMeasures(const YAML::Node& node);
   void readCharts(const YAML::Node& node);
   StudyChart chart(const YAML::Node& node) const;
+  std::map<std::string, std::vector<std::string>> conditions(const YAML::Node& node) const;
   void checkCharts() const;
+  void checkSettings(const StudyChart& chart, int line) const;
 
   std::string scalar(const YAML::Node& node, const std::string& what) const;
   std::vector<std::string> scalars(const YAML::Node& node, const std::string& what) const;
+  std::vector<std::string> oneOrSeveral(const YAML::Node& node, const std::string& what) const;
+  double number(const YAML::Node& node, const std::string& what) const;
+  void oneOf(const YAML::Node& node, const std::string& what, const std::string& name,
+             const std::vector<std::string>& names) const;
   bool truth(const YAML::Node& node, const std::string& what) const;
   const std::string& summaryKey(const YAML::Node& node, const std::string& key) const;
 
@@ -92,7 +100,7 @@ void Reader::read() {
     if (!seen.insert(key).second) fail(entry.first, fmt::format("{} is there twice", key));
     readKey(key, entry.first, entry.second);
   }
-  if (file_.axes.empty() && file_.runs.empty() && file_.repeat == 1) {
+  if (file_.products.empty() && file_.runs.empty() && file_.repeat == 1) {
     failAt(file_.source, 1, "nothing is varied; give vary (lists of values), runs or repeat");
   }
   checkCharts();
@@ -111,7 +119,7 @@ void Reader::readKey(const std::string& key, const YAML::Node& keyNode, const YA
     file_.line = lineOf(keyNode);
     readVary(value);
   } else if (key == "runs") {
-    if (file_.axes.empty()) file_.line = lineOf(keyNode);
+    if (file_.products.empty()) file_.line = lineOf(keyNode);
     readRuns(value);
   } else if (key == "repeat") {
     const std::string number = scalar(value, "repeat");
@@ -147,9 +155,16 @@ void Reader::readName(const YAML::Node& node) {
 }
 
 void Reader::readVary(const YAML::Node& node) {
+  if (!node.IsSequence()) return file_.products.push_back(product(node));
+  if (node.size() == 0 || node.size() > kMostStudyRuns) fail(node, "vary is one map, or a list of some");
+  for (const YAML::Node& one : node) file_.products.push_back(product(one));
+}
+
+Product Reader::product(const YAML::Node& node) const {
   if (!node.IsMap() || node.size() == 0) {
-    fail(node, "vary is a map of settings to lists, such as 'batch-size: [32, 64]'");
+    fail(node, "vary is a map of settings to lists, such as 'batch-size: [32, 64]', or a list of such maps");
   }
+  Product axes;
   std::set<std::string> seen;
   for (const auto& entry : node) {
     const std::string key = scalar(entry.first, "a setting's name");
@@ -173,8 +188,9 @@ void Reader::readVary(const YAML::Node& node) {
     for (const std::string& name : own) {
       if (!seen.insert(name).second) fail(entry.first, fmt::format("{} is varied twice", name));
     }
-    file_.axes.push_back(std::move(axis));
+    axes.push_back(std::move(axis));
   }
+  return axes;
 }
 
 void Reader::readRuns(const YAML::Node& node) {
@@ -201,7 +217,7 @@ void Reader::readCharts(const YAML::Node& node) {
     for (const YAML::Node& one : node) nodes.push_back(one);
   }
   if (nodes.empty() || nodes.size() > 100)
-    fail(node, "chart is one map with x and y, or a list of up to 100");
+    fail(node, "chart is one map with x and y or curve, or a list of up to 100");
   for (const YAML::Node& one : nodes) {
     file_.charts.push_back(chart(one));
     file_.chartLines.push_back(lineOf(one));
@@ -209,15 +225,25 @@ void Reader::readCharts(const YAML::Node& node) {
 }
 
 StudyChart Reader::chart(const YAML::Node& node) const {
-  if (!node.IsMap()) fail(node, "a chart is a map with x and y, such as {x: batch-size, y: [images_per_s]}");
+  if (!node.IsMap())
+    fail(node, "a chart is a map with x and y or curve, such as {x: batch-size, y: [images_per_s]}");
   StudyChart chart;
   for (const auto& entry : node) {
     const std::string key = scalar(entry.first, "a chart's key");
     if (key == "x") {
       chart.x = scalar(entry.second, "x");
     } else if (key == "y") {
-      chart.y = entry.second.IsScalar() ? std::vector{entry.second.Scalar()} : scalars(entry.second, "y");
+      chart.y = oneOrSeveral(entry.second, key);
       for (const std::string& name : chart.y) summaryKey(entry.second, name);
+    } else if (key == "curve") {
+      chart.curves = oneOrSeveral(entry.second, key);
+      for (const std::string& name : chart.curves) oneOf(entry.second, "a curve", name, curveNames());
+    } else if (key == "where") {
+      chart.where = conditions(entry.second);
+    } else if (key == "lines") {
+      chart.lines = oneOrSeveral(entry.second, key);
+    } else if (key == "y-min" || key == "y-max") {
+      (key == "y-min" ? chart.yMin : chart.yMax) = number(entry.second, key);
     } else if (key == "title") {
       chart.title = scalar(entry.second, "title");
     } else if (key == "log-x") {
@@ -225,11 +251,28 @@ StudyChart Reader::chart(const YAML::Node& node) const {
     } else if (key == "log-y") {
       chart.logY = truth(entry.second, key);
     } else {
-      fail(entry.first, fmt::format("a chart has no '{}'; it has x, y, title, log-x and log-y", key));
+      fail(
+          entry.first,
+          fmt::format(
+              "a chart has no '{}'; it has x, y or curve, where, lines, title, log-x, log-y, y-min and y-max",
+              key));
     }
   }
-  if (chart.x.empty() || chart.y.empty()) fail(node, "a chart needs x and y");
+  if (chart.x.empty() || chart.y.empty() == chart.curves.empty())
+    fail(node, "a chart needs x, and y or curve");
+  if (!chart.curves.empty()) oneOf(node, "x of a curve", chart.x, curveAxes());
   return chart;
+}
+
+std::map<std::string, std::vector<std::string>> Reader::conditions(const YAML::Node& node) const {
+  if (!node.IsMap())
+    fail(node, "where is a map of varied settings, such as {network: mnist-fc, workers: [1, 4]}");
+  std::map<std::string, std::vector<std::string>> result;
+  for (const auto& entry : node) {
+    const std::string name = scalar(entry.first, "a setting of where");
+    result[name] = oneOrSeveral(entry.second, name);
+  }
+  return result;
 }
 
 // After everything else is known: "chart" may stand above "vary".
@@ -237,12 +280,44 @@ void Reader::checkCharts() const {
   std::vector<std::string> known = variedSettings(file_);
   known.insert(known.end(), summaryKeys().begin(), summaryKeys().end());
   for (std::size_t i = 0; i < file_.charts.size(); ++i) {
-    const std::string& x = file_.charts[i].x;
-    if (std::find(known.begin(), known.end(), x) != known.end()) continue;
+    const StudyChart& chart = file_.charts[i];
+    checkSettings(chart, file_.chartLines[i]);
+    const std::string& x = chart.x;
+    if (!chart.curves.empty() || std::find(known.begin(), known.end(), x) != known.end()) continue;
     failAt(file_.source, file_.chartLines[i],
            fmt::format("x is a setting that is varied or a key of summary.json, which '{}' is not{}", x,
                        didYouMean(x, known)));
   }
+}
+
+// Those that choose runs and name lines must be varied.
+void Reader::checkSettings(const StudyChart& chart, int line) const {
+  const std::vector<std::string> varied = variedSettings(file_);
+  std::vector<std::string> used = chart.lines;
+  for (const auto& [name, values] : chart.where) used.push_back(name);
+  for (const std::string& name : used) {
+    if (std::find(varied.begin(), varied.end(), name) != varied.end()) continue;
+    failAt(file_.source, line,
+           fmt::format("where and lines name settings that are varied, which '{}' is not{}", name,
+                       didYouMean(name, varied)));
+  }
+}
+
+void Reader::oneOf(const YAML::Node& node, const std::string& what, const std::string& name,
+                   const std::vector<std::string>& names) const {
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+  fail(node, fmt::format("{} is {}, not '{}'", what, fmt::join(names, ", "), name));
+}
+
+std::vector<std::string> Reader::oneOrSeveral(const YAML::Node& node, const std::string& what) const {
+  return node.IsScalar() ? std::vector{node.Scalar()} : scalars(node, what);
+}
+
+double Reader::number(const YAML::Node& node, const std::string& what) const {
+  double value = 0;
+  if (!node.IsScalar() || !YAML::convert<double>::decode(node, value) || !std::isfinite(value))
+    fail(node, fmt::format("{} is a number", what));
+  return value;
 }
 
 std::string Reader::scalar(const YAML::Node& node, const std::string& what) const {

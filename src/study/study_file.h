@@ -16,12 +16,15 @@ struct Alternative {
   int line = 0;
 };
 
+// Each value of each list with each of the others; the last list changes fastest.
+using Product = std::vector<std::vector<Alternative>>;
+
 struct StudyFile {
   std::string name = {};
   std::string source = {};  // for messages
   std::string config = {};  // "" where there is none
   GivenSettings settings = {};
-  std::vector<std::vector<Alternative>> axes = {};  // "vary"; the last one changes fastest
+  std::vector<Product> products = {};  // "vary"
   std::vector<Alternative> runs = {};
   int repeat = 1;
   bool differentSeeds = false;

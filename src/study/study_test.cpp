@@ -53,6 +53,17 @@ TEST(Study, IsTheProductOfItsListsTheLastOneFastestAndThenTheRuns) {
   EXPECT_EQ(variedText(study.runs[6]), "batch-size=64, lr=0.05");
 }
 
+TEST(Study, MayHaveSeveralProducts) {
+  const Study study = parse(
+      "vary:\n"
+      "  - {lr: [0.1, 0.2], seed: &seeds [1, 2]}\n"
+      "  - {weight-decay: [0.5], seed: *seeds}\n"
+      "runs: [{seed: 3}]\n");
+  EXPECT_THAT(study.varied, ElementsAre("lr", "seed", "weight-decay"));
+  EXPECT_THAT(names(study), ElementsAre("lr=0.1_seed=1", "lr=0.1_seed=2", "lr=0.2_seed=1", "lr=0.2_seed=2",
+                                        "seed=1_weight-decay=0.5", "seed=2_weight-decay=0.5", "seed=3"));
+}
+
 TEST(Study, NamesOfPointsDoNotDependOnOtherPoints) {
   const Study few = parse("vary: {lr: [0.1], seed: [2]}\n");
   const Study more = parse("runs: [{weight-decay: 0.5}]\nvary: {seed: [1, 2], lr: [0.2, 0.1]}\nrepeat: 2\n");
@@ -168,6 +179,9 @@ TEST(Study, WrongFilesAreRefusedWithTheLine) {
       {"name: x\nname: y\nrepeat: 2\n", "s.yaml:2: name is there twice"},
       {"name: ../x\nrepeat: 2\n", "s.yaml:1: name is of up to 100 letters"},
       {"vary: {}\n", "s.yaml:1: vary is a map"},
+      {"vary: []\n", "s.yaml:1: vary is one map, or a list of some"},
+      {"vary:\n  - lr: [0.1]\n  - fast\n", "s.yaml:3: vary is a map"},
+      {"vary:\n  - lr: [0.1]\n  - lr: [0.1]\n", "s.yaml:3: lr=0.1 is the same run as lr=0.1 of line 2"},
       {"vary:\n  lr: 0.1\n", "s.yaml:2: lr is varied over a list"},
       {"vary:\n  lr: []\n", "s.yaml:2: the list of lr is empty"},
       {"vary:\n  lr: [0.1]\n  rate:\n    - 1\n", "s.yaml:3:3: "},
@@ -192,7 +206,16 @@ TEST(Study, WrongFilesAreRefusedWithTheLine) {
       {"repeat: 2\nmeasure: [acuracy]\n", "s.yaml:2: summary.json has no 'acuracy'; did you mean accuracy?"},
       {"repeat: 2\nmeasure: [accuracy, accuracy]\n", "s.yaml:2: measure has accuracy twice"},
       {"repeat: 2\nchart: {x: lr, y: [loss]}\n", "s.yaml:2: x is a setting that is varied"},
-      {"repeat: 2\nchart: {x: loss}\n", "s.yaml:2: a chart needs x and y"},
+      {"repeat: 2\nchart: {x: loss}\n", "s.yaml:2: a chart needs x, and y or curve"},
+      {"repeat: 2\nchart: {x: step, y: [loss], curve: [loss]}\n",
+       "s.yaml:2: a chart needs x, and y or curve"},
+      {"repeat: 2\nchart: {x: lr, curve: [loss]}\n",
+       "s.yaml:2: x of a curve is step, samples, virtual_s, not 'lr'"},
+      {"repeat: 2\nchart: {x: step, curve: los}\n", "s.yaml:2: a curve is loss, accuracy,"},
+      {"repeat: 2\nchart: {x: step, curve: loss, where: 3}\n", "s.yaml:2: where is a map"},
+      {"repeat: 2\nchart: {x: step, curve: loss, where: {lr: 1}}\n",
+       "settings that are varied, which 'lr' is not"},
+      {"repeat: 2\nchart: {x: step, curve: loss, y-min: low}\n", "s.yaml:2: y-min is a number"},
       {"repeat: 2\nchart: {x: loss, y: [lr]}\n", "s.yaml:2: summary.json has no 'lr'"},
       {"repeat: 2\nchart: {x: loss, y: [loss], colour: red}\n", "s.yaml:2: a chart has no 'colour'"},
       {"repeat: 2\nchart: {x: loss, y: [loss], log-x: maybe}\n", "s.yaml:2: log-x is true or false"},
@@ -210,6 +233,8 @@ TEST(Study, IsRefusedWhereItWouldBeTooLarge) {
   EXPECT_EQ(parse(product(hundred, hundred)).runs.size(), kMostStudyRuns);
   EXPECT_THAT(refusal(product(list, hundred)), HasSubstr("s.yaml:1: these are more than 10000 runs"));
   EXPECT_THAT(refusal(product(hundred, hundred) + "repeat: 2\n"), HasSubstr("more than 10000 runs"));
+  EXPECT_THAT(refusal(fmt::format("vary: [{{seed: [{0}], keep: [{0}]}}, {{lr: [0.1]}}]\n", hundred)),
+              HasSubstr("more than 10000 runs"));
   std::string axes = "vary:\n";
   for (const char* name :
        {"seed", "keep", "samples", "test-samples", "log-every", "eval-every", "train-steps"})

@@ -13,11 +13,12 @@ namespace {
 constexpr int kAgreementTag = 0;
 constexpr int kExchangeTag = 2;
 
-std::vector<std::vector<int>> coversOf(const GrainTree& tree, int workers) {
-  std::vector<std::vector<int>> covers(static_cast<std::size_t>(workers));
-  const int grains = tree.node(0).grains.count();
-  for (int rank = 0; rank < workers; ++rank)
-    covers[static_cast<std::size_t>(rank)] = tree.cover(grainsOfWorker(grains, rank, workers));
+}  // namespace
+
+std::vector<std::vector<int>> coversOf(const GrainTree& tree, const GrainDivision& division) {
+  std::vector<std::vector<int>> covers;
+  covers.reserve(static_cast<std::size_t>(division.workers()));
+  for (int rank = 0; rank < division.workers(); ++rank) covers.push_back(tree.cover(division.of(rank)));
   return covers;
 }
 
@@ -26,8 +27,6 @@ std::vector<std::span<float>> arenasOf(TreeSum& sum, const std::vector<int>& nod
   std::ranges::transform(nodes, arenas.begin(), [&](int node) { return sum.arenaOf(node); });
   return arenas;
 }
-
-}  // namespace
 
 void TimedShards::update(std::size_t offset, std::span<const float> sum, Step step) {
   const auto start = std::chrono::steady_clock::now();
@@ -45,7 +44,7 @@ BulkSynchronous::BulkSynchronous(Communicator& alone, const ParameterLayout& lay
       grains_(grains),
       lanes_(lanes),
       tree_(grains),
-      agreement_(alone, tree_, kAgreementTag),
+      agreement_(alone, tree_, GrainDivision::equal(grains, 1), kAgreementTag),
       sum_(layout, tree_, {0, grains}, lanes,
            [this, &layout](int, PieceIndex piece, std::span<const float> sum) {
              shards_.update(layout.piece(piece).offset, sum, step_);
@@ -60,17 +59,18 @@ void BulkSynchronous::beginStep(Step step, Wishes wishes) {
 
 ShardedBulkSynchronous::ShardedBulkSynchronous(Communicator& workers, const ParameterLayout& layout,
                                                const BucketPlan& plan, std::span<Shard> shards,
-                                               std::span<float> weights, int grains, int lanes, Wire wire)
+                                               std::span<float> weights, const GrainDivision& division,
+                                               int lanes, Wire wire)
     : shards_(shards),
       lanes_(lanes),
-      tree_(grains),
-      own_(grainsOfWorker(grains, workers.rank(), workers.size())),
-      agreement_(workers, tree_, kAgreementTag),
+      tree_(division.grains()),
+      own_(division.of(workers.rank())),
+      agreement_(workers, tree_, division, kAgreementTag),
       sum_(layout, tree_, own_, lanes,
            [this](int node, PieceIndex piece, std::span<const float>) { exchange_.finished(node, piece); }),
       exchange_(workers, plan,
                 {.tree = tree_,
-                 .nodesOf = coversOf(tree_, workers.size()),
+                 .nodesOf = coversOf(tree_, division),
                  .arenas = arenasOf(sum_, tree_.cover(own_)),
                  .weights = weights,
                  .apply = [this](std::size_t offset,
@@ -87,6 +87,16 @@ void ShardedBulkSynchronous::beginStep(Step step, Wishes wishes) {
 StepResult ShardedBulkSynchronous::finishStep() {
   exchange_.end(fmt::format("step {}", step_));
   return agreement_.finish();
+}
+
+std::unique_ptr<BulkRule> makeBulkSynchronous(Communicator& workers, const ParameterLayout& layout,
+                                              const BucketPlan& plan, std::span<Shard> shards,
+                                              std::span<float> weights, const GrainDivision& division,
+                                              int lanes, Wire wire) {
+  if (workers.size() == 1)
+    return std::make_unique<BulkSynchronous>(workers, layout, shards, division.grains(), lanes);
+  return std::make_unique<ShardedBulkSynchronous>(workers, layout, plan, shards, weights, division, lanes,
+                                                  wire);
 }
 
 }  // namespace cohort

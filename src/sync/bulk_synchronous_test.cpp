@@ -8,78 +8,15 @@
 #include <gtest/gtest.h>
 
 #include "comm/thread_transport.h"
+#include "sync/test_gradients.h"
 #include "sync/test_layout.h"
 
 namespace cohort {
 namespace {
 
-// Numbers of very different size, so that another order of additions shows in the bits. They depend on the weights too, so that
-// a worker with other weights than the rest would show.
-float gradientOf(GrainIndex grain, std::size_t place, Step step, float weight) {
-  std::mt19937 random(
-      static_cast<unsigned>(grain * 7919 + static_cast<int>(place) * 31 + static_cast<int>(step) * 104729));
-  const float mantissa = static_cast<float>(random() % 100000) / 100000.0f - 0.5f;
-  return std::ldexp(mantissa, static_cast<int>(random() % 24) - 12) + weight / 64;
-}
-
-LossSum lossOf(GrainIndex grain, Step step) {
-  return {.loss = std::ldexp(1.0 + grain * 0.1, static_cast<int>((grain * 5 + step) % 30)),
-          .samples = 2,
-          .top1 = grain % 2,
-          .top5 = 1};
-}
-
-struct Outcome {
-  std::vector<float> weights;
-  std::vector<double> losses;
-};
-
-// The whole tree by hand.
-Outcome serialRun(const ParameterLayout& layout, const ShardOptions& options, int grains, int steps) {
-  Outcome outcome{std::vector<float>(layout.size()), {}};
-  initialize(layout, 1, outcome.weights);
-  Shard shard(layout, options, outcome.weights);
-  const GrainTree tree(grains);
-  for (Step step = 0; step < steps; ++step) {
-    std::vector<std::vector<float>> sums(static_cast<std::size_t>(tree.nodeCount()),
-                                         std::vector<float>(layout.size()));
-    std::vector<LossSum> losses(sums.size());
-    for (int node = tree.nodeCount() - 1; node >= 0; --node) {
-      const GrainTree::Node& n = tree.node(node);
-      const auto at = static_cast<std::size_t>(node);
-      for (std::size_t i = 0; i < layout.size(); ++i) {
-        sums[at][i] = n.left < 0 ? gradientOf(n.grains.first, i, step, outcome.weights[i])
-                                 : sums[static_cast<std::size_t>(n.left)][i] +
-                                       sums[static_cast<std::size_t>(n.right)][i];
-      }
-      losses[at] = n.left < 0 ? lossOf(n.grains.first, step) : losses[static_cast<std::size_t>(n.left)];
-      if (n.left >= 0) losses[at] += losses[static_cast<std::size_t>(n.right)];
-    }
-    shard.update(0, sums[0], step);
-    outcome.losses.push_back(losses[0].loss);
-  }
-  return outcome;
-}
-
-void computeLane(SyncRule& rule, const ParameterLayout& layout, std::span<const float> weights, int lane,
-                 Step step) {
-  const GrainRange grains = rule.grainsOf(lane);
-  for (GrainIndex grain = grains.first; grain < grains.last; ++grain) {
-    rule.reportLoss(grain, lossOf(grain, step));
-    GradientSink& sink = rule.sinkFor(grain);
-    for (PieceIndex piece = 0; piece < static_cast<int>(layout.pieces().size()); ++piece) {
-      const std::span<float> place = sink.open(piece);
-      const std::size_t offset = layout.piece(piece).offset;
-      for (std::size_t i = 0; i < place.size(); ++i) {
-        place[i] = gradientOf(grain, offset + i, step, weights[offset + i]);
-      }
-      sink.close(piece);
-    }
-  }
-}
-
 Outcome runWorker(Communicator& workers, const ParameterLayout& layout, const BucketPlan& plan,
-                  ShardOptions options, int grains, int lanes, int steps, Wire wire = Wire::Fp32) {
+                  ShardOptions options, const GrainDivision& division, int lanes, int steps,
+                  Wire wire = Wire::Fp32) {
   Outcome outcome{std::vector<float>(layout.size()), {}};
   initialize(layout, 1, outcome.weights);
   std::vector<Shard> shards;
@@ -90,9 +27,9 @@ Outcome runWorker(Communicator& workers, const ParameterLayout& layout, const Bu
   }
   std::unique_ptr<SyncRule> rule;
   if (workers.size() == 1) {
-    rule = std::make_unique<BulkSynchronous>(workers, layout, shards, grains, lanes);
+    rule = std::make_unique<BulkSynchronous>(workers, layout, shards, division.grains(), lanes);
   } else {
-    rule = std::make_unique<ShardedBulkSynchronous>(workers, layout, plan, shards, outcome.weights, grains,
+    rule = std::make_unique<ShardedBulkSynchronous>(workers, layout, plan, shards, outcome.weights, division,
                                                     lanes, wire);
   }
   for (Step step = 0; step < steps; ++step) {
@@ -110,15 +47,24 @@ Outcome runWorker(Communicator& workers, const ParameterLayout& layout, const Bu
   return outcome;
 }
 
-TEST(BulkSynchronous, GivesTheBitsOfASerialTreeForAnyGrainsWorkersLanesAndBuckets) {
+// Every worker has a grain, and the others lie anywhere.
+GrainDivision someDivision(std::mt19937& random, int grains, int workers) {
+  std::vector<int> counts(static_cast<std::size_t>(workers), 1);
+  for (int grain = workers; grain < grains; ++grain) ++counts[random() % counts.size()];
+  return GrainDivision(counts);
+}
+
+TEST(BulkSynchronous, GivesTheBitsOfASerialTreeForAnyGrainsWorkersDivisionsLanesAndBuckets) {
   std::mt19937 random(1);
-  for (unsigned round = 0; round < 30; ++round) {
+  for (unsigned round = 0; round < 40; ++round) {
     const int grains = 1 + static_cast<int>(random() % 17);
     const int size = 1 + static_cast<int>(random() % static_cast<unsigned>(std::min(grains, 6)));
+    const GrainDivision division =
+        round % 2 == 0 ? GrainDivision::equal(grains, size) : someDivision(random, grains, size);
     const ParameterLayout layout = someLayout(random, 900);
     const BucketPlan plan(layout, size, 1 + random() % 600);
     ShardOptions options;
-    options.optimizer.kind = round % 2 == 0 ? OptimizerKind::Momentum : OptimizerKind::Adam;
+    options.optimizer.kind = round % 4 < 2 ? OptimizerKind::Momentum : OptimizerKind::Adam;
     options.optimizer.learningRate = 0.01;
     options.grains = grains;
     constexpr int kSteps = 4;
@@ -129,13 +75,11 @@ TEST(BulkSynchronous, GivesTheBitsOfASerialTreeForAnyGrainsWorkersLanesAndBucket
     {
       std::vector<std::jthread> threads;
       for (int rank = 0; rank < size; ++rank) {
-        const int lanes =
-            1 +
-            static_cast<int>(random() % static_cast<unsigned>(grainsOfWorker(grains, rank, size).count()));
+        const int lanes = 1 + static_cast<int>(random() % static_cast<unsigned>(division.of(rank).count()));
         threads.emplace_back([&, rank, lanes] {
           Communicator workers(hub.transport(rank), 60);
           outcomes[static_cast<std::size_t>(rank)] =
-              runWorker(workers, layout, plan, options, grains, lanes, kSteps);
+              runWorker(workers, layout, plan, options, division, lanes, kSteps);
         });
       }
     }
@@ -169,7 +113,7 @@ TEST(BulkSynchronous, WithSixteenBitsOnTheWireAllWorkersAgreeAndStayNear) {
         threads.emplace_back([&, rank] {
           Communicator workers(hub.transport(rank), 60);
           outcomes[static_cast<std::size_t>(rank)] =
-              runWorker(workers, layout, plan, options, 6, 1, kSteps, Wire::Fp16);
+              runWorker(workers, layout, plan, options, GrainDivision::equal(6, size), 1, kSteps, Wire::Fp16);
         });
       }
     }

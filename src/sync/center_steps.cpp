@@ -7,7 +7,7 @@ namespace cohort {
 CenterSteps::CenterSteps(CenterClient& center, const ParameterLayout& layout, int grains, int lanes)
     : center_(center), layout_(layout), lanes_(lanes), tree_(grains), plan_(layout, 1) {}
 
-void CenterSteps::take(const Work& work) {
+void CenterSteps::take(const Work& work, bool /*isBeginning*/) {
   const bool isOther = work.grains != work_.grains || !sum_;
   work_ = work;
   if (!isOther) return;

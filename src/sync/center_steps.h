@@ -8,18 +8,17 @@
 
 #include "center/client.h"
 #include "sync/bucket_plan.h"
-#include "sync/sync_rule.h"
+#include "sync/center_worker.h"
 #include "sync/tree_sum.h"
 
 namespace cohort {
 
-class CenterSteps : public SyncRule {
+class CenterSteps : public CenterWorker {
  public:
   // Everything outlives this.
   CenterSteps(CenterClient& center, const ParameterLayout& layout, int grains, int lanes);
 
-  // The next step's work, as the center gave it. Memory is taken where it has other grains than the last.
-  void take(const Work& work);
+  void take(const Work& work, bool isBeginning) override;
 
   void beginStep(Step step, Wishes wishes) override;
   GrainRange grainsOf(int lane) const override { return shareOf(work_.grains, {lane, lanes_}); }

@@ -38,7 +38,8 @@ DividedSynchronous::DividedSynchronous(Communicator& workers, const ParameterLay
       groupsTree_(plan.groups()),
       workerLeaf_(workersTree_.leaf(workers.rank())),
       groupLeaf_(groupsTree_.leaf(plan.group())),
-      agreement_(workers, lossTree_, kAgreementTag),
+      agreement_(workers, lossTree_, GrainDivision::equal(workers.size() * rounds, workers.size()),
+                 kAgreementTag),
       sum_(layout, roundTree_, {0, rounds}, lanes,
            [this](int, PieceIndex piece, std::span<const float>) {
              // Each has buckets for its own pieces only.

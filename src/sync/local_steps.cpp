@@ -33,11 +33,11 @@ LocalSteps::LocalSteps(Communicator& workers, const ParameterLayout& layout, con
       lanes_(lanes),
       options_(options),
       globalTree_(grains),
-      own_(grainsOfWorker(grains, workers.rank(), workers.size())),
+      own_(GrainDivision::equal(grains, workers.size()).of(workers.rank())),
       tree_(own_.count()),
       workersTree_(workers.size()),
       perWorker_(static_cast<float>(workers.size())),
-      agreement_(workers, globalTree_, kAgreementTag),
+      agreement_(workers, globalTree_, GrainDivision::equal(grains, workers.size()), kAgreementTag),
       sum_(layout, tree_, {0, own_.count()}, lanes,
            [this](int, PieceIndex piece, std::span<float> sum) { applyLocally(piece, sum); }),
       base_(weights.size()),
@@ -78,8 +78,7 @@ StepResult LocalSteps::finishStep() {
 }
 
 void LocalSteps::average() {
-  // Alone, the mean is what is there already.
-  if (workers_.size() == 1 && options_.outerRate == 1 && options_.outerMomentum == 0) return;
+  if (outerStep().isNothing()) return;
   for (std::size_t i = 0; i < weights_.size(); ++i) change_.data()[i] = weights_[i] - base_.data()[i];
   // The exchange starts from what all have in common, which is also what it adds rounded changes to.
   std::ranges::copy(base_.span(), weights_.begin());
@@ -91,26 +90,12 @@ void LocalSteps::average() {
   std::ranges::copy(weights_, base_.data());
 }
 
+OuterStep LocalSteps::outerStep() const {
+  return {.workers = workers_.size(), .rate = options_.outerRate, .momentum = options_.outerMomentum};
+}
+
 void LocalSteps::applyChange(std::size_t offset, std::span<const float> sum) {
-  const auto count = static_cast<float>(workers_.size());
-  const auto rate = static_cast<float>(options_.outerRate);
-  const auto momentum = static_cast<float>(options_.outerMomentum);
-  for (const Parameter& parameter : layout_.parameters()) {
-    const std::size_t begin = std::max(parameter.offset, offset);
-    const std::size_t end = std::min(parameter.offset + parameter.size, offset + sum.size());
-    const bool isPlain = parameter.kind != ParameterKind::Weight || (rate == 1 && momentum == 0);
-    for (std::size_t i = begin; i < end; ++i) {
-      const float change = sum[i - offset] / count;
-      if (isPlain) {
-        weights_[i] += change;
-      } else if (momentum == 0) {
-        weights_[i] += rate * change;
-      } else {
-        outer_[i] = momentum * outer_[i] + change;
-        weights_[i] += rate * (change + momentum * outer_[i]);
-      }
-    }
-  }
+  applyOuterStep(layout_, outerStep(), offset, sum, weights_, outer_);
 }
 
 }  // namespace cohort

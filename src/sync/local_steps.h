@@ -1,9 +1,5 @@
 // Rules with weights of their own: every worker steps alone on its part of the batch, and every so many steps all workers' changes
-// are averaged.
-//
-//   change  = the mean over workers of what their weights moved since the last averaging
-//   outer   <- momentum * outer + change
-//   weights <- weights at the last averaging + rate * (change + momentum * outer)
+// are averaged: outer_step.h.
 //
 // With rate 1 and momentum 0 that is the mean of the workers' weights: local SGD. With others it is DiLoCo's outer step (Douillard
 // et al. 2023: Nesterov momentum on the averaged change). Running statistics are averaged only. The optimizer's slots stay each
@@ -16,6 +12,7 @@
 #include "optim/shard.h"
 #include "sync/bucket_plan.h"
 #include "sync/bulk_synchronous.h"
+#include "sync/outer_step.h"
 #include "sync/shard_exchange.h"
 #include "sync/sync_rule.h"
 #include "sync/tree_sum.h"
@@ -52,6 +49,7 @@ class LocalSteps : public SyncRule {
  private:
   void applyLocally(PieceIndex piece, std::span<float> sum);
   void average();
+  OuterStep outerStep() const;
   void applyChange(std::size_t offset, std::span<const float> sum);
 
   Communicator& workers_;

@@ -124,7 +124,7 @@ void ShardExchange::addGradientTransfers(int bucket, int tag) {
                                                     add(node, bucket);
                                                     --underWay_;
                                                   }),
-                             peer, true});
+                             peer, true, bucket});
         slices_[static_cast<std::size_t>(bucket)].receives.push_back(index);
         ++transfersPerStep_;
         continue;
@@ -150,13 +150,13 @@ void ShardExchange::addWeightTransfers(int bucket, int tag) {
   if (own.size() > 0) weightPackets_[static_cast<std::size_t>(bucket)] = &packetOf(own);
   for (int peer = 0; peer < workers_.size(); ++peer) {
     if (peer == workers_.rank()) continue;
-    if (own.size() > 0) {
+    if (own.size() > 0 && gets(peer)) {
       weightSends_[static_cast<std::size_t>(bucket)].push_back(&workers_.addSend(
           peer, tag, weightPackets_[static_cast<std::size_t>(bucket)]->memory(), [this] { --underWay_; }));
       ++transfersPerStep_;
     }
     const ArenaRange its = plan_.slice(bucket, peer);
-    if (its.size() == 0) continue;
+    if (its.size() == 0 || !gets(workers_.rank())) continue;
     Packet& packet = packetOf(its);
     const std::size_t index = receives_.size();
     receives_.push_back({&workers_.addReceive(peer, tag, packet.memory(),
@@ -167,9 +167,10 @@ void ShardExchange::addWeightTransfers(int bucket, int tag) {
                                                   addInto(parts_.weights.data() + its.begin,
                                                           packet.values().data(), its.size());
                                                 }
+                                                parts_.arrived(its);
                                                 --underWay_;
                                               }),
-                         peer, false});
+                         peer, false, bucket});
     ++transfersPerStep_;
   }
 }
@@ -240,6 +241,7 @@ void ShardExchange::add(int node, int bucket) {
     node = parent;
   }
   applySum(bucket);
+  if (gets(workers_.rank())) parts_.arrived(slice);
   for (Communicator::Transfer* transfer : weightSends_[static_cast<std::size_t>(bucket)]) {
     workers_.start(*transfer);
   }
@@ -263,14 +265,15 @@ void ShardExchange::applySum(int bucket) {
 }
 
 std::string ShardExchange::missing(const std::string& what) const {
+  const auto text = [&](const Receive& receive, const char* part) {
+    return fmt::format("worker {}: {} {} in bucket {} of {}", workers_.workerOf(receive.peer), part, what,
+                       receive.bucket + 1, plan_.count());
+  };
   for (std::size_t i = 0; i < receives_.size(); ++i) {
-    if (!isReceived_[i] && receives_[i].isGradient) {
-      return fmt::format("worker {}: its part of {}", workers_.workerOf(receives_[i].peer), what);
-    }
+    if (!isReceived_[i] && receives_[i].isGradient) return text(receives_[i], "its part of");
   }
   for (std::size_t i = 0; i < receives_.size(); ++i) {
-    if (!isReceived_[i])
-      return fmt::format("worker {}: the new weights after {}", workers_.workerOf(receives_[i].peer), what);
+    if (!isReceived_[i]) return text(receives_[i], "the new weights after");
   }
   return fmt::format("another worker to take what it is sent of {}", what);
 }

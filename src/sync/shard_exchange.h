@@ -1,5 +1,5 @@
-// Sums what all workers have for the nodes of a tree, and gives everybody the result: reduce-scatter and all-gather, bucket by
-// bucket, in the order of the tree's additions.
+// Sums what all workers have for the nodes of a tree, and gives everybody, or one of them, the result: reduce-scatter and all-gather,
+// bucket by bucket, in the order of the tree's additions.
 //
 // A worker sends each slice of a finished bucket to the slice's owner. The owner adds what comes to the tree's nodes, whoever
 // (a lane, the communication thread) brings the second half of one; at the root it applies the sum, and sends the new weights
@@ -39,13 +39,17 @@ class ShardExchange {
     // Where this worker's own nodes have their sums, a whole arena each; in the order of nodesOf[rank]. In this worker's
     // slices they are changed.
     std::vector<std::span<float>> arenas;
-    // The floats of the arena that everybody gets.
+    // The floats of the arena that everybody gets, or `receiver` alone.
     std::span<float> weights;
     // By a lane or the communication thread: the sum over all workers of the floats at `offset`, in this worker's slice of a
     // bucket, is complete; on return the slice's weights are the new ones.
     std::function<void(std::size_t offset, std::span<const float> sum)> apply;
     Wire wire = Wire::Fp32;
+    int receiver = kEverybody;
+    // On those who get them, by a lane or the communication thread: these floats are there.
+    std::function<void(const ArenaRange&)> arrived = [](const ArenaRange&) {};
   };
+  static constexpr int kEverybody = -1;
 
   // Tags from `tag` on are its own, as many as tagCount says.
   ShardExchange(Group workers, const BucketPlan& plan, Parts parts, int tag);
@@ -83,6 +87,7 @@ class ShardExchange {
   std::size_t planSlices();
   void takeSums(int bucket);
   void addGradientTransfers(int bucket, int tag);
+  bool gets(int worker) const { return parts_.receiver == kEverybody || parts_.receiver == worker; }
   void addWeightTransfers(int bucket, int tag);
   void bucketFinished(int node, int bucket);
   void add(int node, int bucket);
@@ -120,6 +125,7 @@ class ShardExchange {
     Communicator::Transfer* transfer = nullptr;
     int peer = 0;
     bool isGradient = false;
+    int bucket = 0;
   };
   std::vector<Receive> receives_;
   std::vector<std::atomic<bool>> isReceived_;

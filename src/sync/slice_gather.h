@@ -20,8 +20,12 @@ class SliceGather {
   void run(const std::string& what);
 
  private:
+  std::string missing(const std::string& what) const;
+
   Communicator& workers_;
   std::vector<Communicator::Transfer*> transfers_;
+  std::vector<int> slices_;             // by worker, to be received
+  std::vector<std::atomic<int>> owed_;  // and have not come yet
   std::atomic<int> underWay_ = 0;
 };
 

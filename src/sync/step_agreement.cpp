@@ -1,19 +1,22 @@
 #include "sync/step_agreement.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
 
 namespace cohort {
 
-GrainRange grainsOfWorker(int grains, int rank, int size) {
-  return shareOf({0, grains}, {rank, size});
-}
-
-StepAgreement::StepAgreement(Communicator& workers, const GrainTree& tree, int tag)
-    : workers_(workers), tree_(tree), grains_(static_cast<std::size_t>(tree.node(0).grains.count())) {
-  const int grains = tree.node(0).grains.count();
-  own_ = grainsOfWorker(grains, workers.rank(), workers.size());
+StepAgreement::StepAgreement(Communicator& workers, const GrainTree& tree, const GrainDivision& division,
+                             int tag)
+    : workers_(workers),
+      tree_(tree),
+      own_(division.of(workers.rank())),
+      grains_(static_cast<std::size_t>(division.grains())),
+      hasCome_(static_cast<std::size_t>(workers.size())) {
+  COHORT_CHECK(tree.node(0).grains.count() == division.grains() && division.workers() == workers.size(),
+               "the division is of these grains, for these workers");
   const auto bytesOf = [this](GrainRange range) {
     return std::as_writable_bytes(std::span(grains_).subspan(static_cast<std::size_t>(range.first),
                                                              static_cast<std::size_t>(range.count())));
@@ -25,8 +28,10 @@ StepAgreement::StepAgreement(Communicator& workers, const GrainTree& tree, int t
     return;
   }
   for (int peer = 1; peer < workers.size(); ++peer) {
-    receives_.push_back(&workers.addReceive(peer, tag, bytesOf(grainsOfWorker(grains, peer, workers.size())),
-                                            [this] { arrived(); }));
+    receives_.push_back(&workers.addReceive(peer, tag, bytesOf(division.of(peer)), [this, peer] {
+      hasCome_[static_cast<std::size_t>(peer)] = true;
+      arrived();
+    }));
     sends_.push_back(&workers.addSend(peer, tag + 1, answer, [this] { --sending_; }));
   }
 }
@@ -34,6 +39,7 @@ StepAgreement::StepAgreement(Communicator& workers, const GrainTree& tree, int t
 void StepAgreement::begin(Wishes own) {
   isAgreed_ = false;
   missing_ = workers_.size();
+  for (std::atomic<bool>& has : hasCome_) has = false;
   unreported_ = own_.count();
   sending_ = static_cast<int>(sends_.size());
   grains_[static_cast<std::size_t>(own_.first)].wishes = own;
@@ -67,15 +73,25 @@ LossSum StepAgreement::sumOf(int node) const {
   return sum += sumOf(n.right);
 }
 
+std::string StepAgreement::missing() const {
+  if (!workers_.isFirst()) return "worker 0: the loss of the step";
+  for (std::size_t peer = 1; peer < hasCome_.size(); ++peer) {
+    if (!hasCome_[peer]) return fmt::format("worker {}: its losses of the step", peer);
+  }
+  return "another worker to take the loss of the step";
+}
+
 StepResult StepAgreement::finish() {
   COHORT_CHECK(unreported_ == 0, "every grain has a loss");
-  workers_.waitUntil([this] { return isAgreed_ && sending_ == 0; },
-                     [this] {
-                       return workers_.isFirst()
-                                  ? fmt::format("the losses of {} other workers", missing_.load())
-                                  : std::string("worker 0: the loss of the step");
-                     });
+  workers_.waitUntil([this] { return isAgreed_ && sending_ == 0; }, [this] { return missing(); });
   return result_;
+}
+
+std::vector<LossSum> StepAgreement::losses() const {
+  COHORT_CHECK(workers_.isFirst(), "the others have told it theirs");
+  std::vector<LossSum> losses(grains_.size());
+  std::ranges::transform(grains_, losses.begin(), &Grain::loss);
+  return losses;
 }
 
 }  // namespace cohort

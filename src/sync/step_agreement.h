@@ -6,8 +6,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "base/grain_division.h"
 #include "base/grain_tree.h"
 #include "base/trainable.h"
 #include "comm/communicator.h"
@@ -28,13 +30,15 @@ struct StepResult {
 class StepAgreement {
  public:
   // `tag` and the one after it are its own.
-  StepAgreement(Communicator& workers, const GrainTree& tree, int tag);
+  StepAgreement(Communicator& workers, const GrainTree& tree, const GrainDivision& division, int tag);
 
   void begin(Wishes own);
   // By any lane, once for each of the worker's grains.
   void report(GrainIndex grain, const LossSum& loss);
   // When all grains have been reported; waits for the others.
   StepResult finish();
+  // By grain, after finish; on the first worker alone.
+  std::vector<LossSum> losses() const;
 
  private:
   // A worker's message to the first one.
@@ -44,6 +48,7 @@ class StepAgreement {
   };
 
   void arrived();
+  std::string missing() const;
   LossSum sumOf(int node) const;
 
   Communicator& workers_;
@@ -51,15 +56,13 @@ class StepAgreement {
   GrainRange own_;
   std::vector<Grain> grains_;  // on the first worker, all; elsewhere only the own are filled
   StepResult result_;
-  std::atomic<int> unreported_ = 0;  // own grains
-  std::atomic<int> missing_ = 0;     // the first worker: messages from workers, its own included
+  std::atomic<int> unreported_ = 0;         // own grains
+  std::atomic<int> missing_ = 0;            // the first worker: messages from workers, its own included
+  std::vector<std::atomic<bool>> hasCome_;  // by worker, whose message the first one has
   std::atomic<int> sending_ = 0;
   std::atomic<bool> isAgreed_ = false;
   std::vector<Communicator::Transfer*> sends_;
   std::vector<Communicator::Transfer*> receives_;
 };
-
-// The grains of every worker of `size`.
-GrainRange grainsOfWorker(int grains, int rank, int size);
 
 }  // namespace cohort

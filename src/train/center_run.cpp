@@ -13,24 +13,21 @@
 #include "center/client.h"
 #include "center/status.h"
 #include "comm/channel.h"
-#include "data/prefetch.h"
 #include "engine/instruction_set.h"
-#include "sync/center_steps.h"
+#include "train/center_computer.h"
 #include "train/checkpoint.h"
 #include "train/config_file.h"
 #include "train/evaluator.h"
+#include "train/group_follower.h"
 #include "train/run.h"
 #include "train/run_report.h"
 #include "train/run_setup.h"
 #include "train/same_configuration.h"
-#include "train/trainer.h"
 
 namespace cohort {
 namespace {
 
 constexpr int kChannel = 0;
-constexpr int kAveragesTag = 1;
-constexpr int kGradientsTag = Communicator::kTags / 2;
 
 class CenterRun {
  public:
@@ -43,25 +40,25 @@ class CenterRun {
         processStart_(processStart),
         job_(job),
         observer_(observer),
-        data_(openData(context, config_)),
-        target_(targetStep(config_, data_.train->size())),
-        lanes_(laneCount(), coresOf(config_, workerPlace(), laneCount())),
-        model_(makeModel(context, config_, lanes_)),
-        owned_{{{0, model_->layout().size()}}},
-        state_(model_->layout(), shardOptions(config_, data_.train->size()), config_.seed, lanes_.count()),
+        computer_(context, config_,
+                  {.workers = place.group != nullptr ? *place.group : alone_,
+                   .activity = place.activity,
+                   .cores = place.cores}),
+        target_(targetStep(config_, computer_.samples())),
+        owned_{{{0, computer_.layout().size()}}},
+        state_(computer_.layout(), centerShardOptions(config_, computer_.samples()), config_.seed,
+               computer_.lanes().count()),
         checkpoints_(job.checkpoints(), static_cast<int>(config_.keep), alone_),
-        batches_(*data_.train, {.batchSize = config_.batchSize,
-                                .grains = static_cast<int>(config_.grains),
-                                .seed = config_.seed,
-                                .shuffle = config_.shuffle && config_.randomness}),
-        report_(config_, target_, data_.train->size(), observer, processStart),
+        report_(config_, target_, computer_.samples(), observer, processStart),
         center_(place.servers, {.recoveryWait = config_.recoveryWait,
                                 .name = place.name,
                                 .isLeaving = [&stop] { return stop.load(); },
+                                .waiting = [this](int server) { place_.activity.waitForServer(server); },
                                 .newestCheckpoint = [this] { return newestCheckpoint(); }}),
-        rule_(center_, state_.layout, static_cast<int>(config_.grains), lanes_.count()),
-        evaluator_(channel_, owned_, *model_, state_, *data_.evaluation, kAveragesTag),
-        configText_(toYaml(config_)) {}
+        evaluator_(channel_, owned_, computer_.model(), state_, *computer_.data().evaluation, kAveragesTag),
+        configText_(toYaml(config_)) {
+    computer_.begin(&center_, context, state_.weights.span());
+  }
 
   RunSummary train();
 
@@ -69,15 +66,7 @@ class CenterRun {
   using Order = CenterClient::Order;
 
   // What it computes alone.
-  bool isAlone() const { return config_.sync == "async" || config_.sync == "ssp"; }
-  WorkerPlace workerPlace() {
-    return {.workers = alone_, .activity = place_.activity, .cores = place_.cores};
-  }
-  int laneCount() {
-    const auto grains = static_cast<int>(config_.grains);
-    const int least = isAlone() ? grains : std::max(1, grains / static_cast<int>(config_.workers));
-    return lanesOf(config_, workerPlace(), least);
-  }
+  bool isAlone() const { return stepsAlone(config_); }
   // Whether it ends with the same bits as any other run of its kind.
   bool isExact() const { return !isAlone() && (config_.sync != "backup" || config_.backups == 0); }
   CenterSetup setup() const;
@@ -92,9 +81,8 @@ class CenterRun {
   void forgetRecords();
   void tellStart();
   void compute(const Order& order);
-  void plan(const Work& work);
-  std::vector<Prefetcher::LaneGrains> laneGrains(const Work& work) const;
-  void lead(const Order& order);
+  void enter();
+  void tellGroup(const Order& order);
   void hear(const Order& order);
   std::optional<Step> fetchSlots();
   // False where the run was broken off meanwhile: nothing was written.
@@ -117,23 +105,16 @@ class CenterRun {
   Clock::time_point processStart_;
   const JobDirectory& job_;
   RunObserver& observer_;
-  RunData data_;
+  CenterComputer computer_;
   Step target_;
-  Lanes lanes_;
-  std::unique_ptr<Model> model_;
   Ownership owned_;      // this worker's: all
   TrainingState state_;  // its step is the whole run's
   CheckpointStore checkpoints_;
-  BatchSource batches_;
   RunReport report_;
   CenterClient center_;
-  CenterSteps rule_;
   Evaluator evaluator_;
   std::string configText_;
-  std::unique_ptr<Prefetcher> prefetcher_;
-  std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<Recorder> recorder_;  // a chief's
-  std::optional<Work> planned_;         // the last that the prefetcher knows
 
   Step startStep_ = 0;
   double waitSeconds_ = 0;  // for orders and weights
@@ -142,6 +123,7 @@ class CenterRun {
   Clock::time_point trainingStart_;
   Clock::time_point lastOrder_;
   Step lastCheckpoint_ = -1;
+  CenterMoment lastMoment_;  // of it, where this process wrote it
   Clock::time_point lastCheckpointTime_;
   CheckpointInterval interval_;
   bool isChief_ = false;
@@ -149,47 +131,57 @@ class CenterRun {
 };
 
 CenterSetup CenterRun::setup() const {
-  const ShardOptions options = shardOptions(config_, data_.train->size());
+  const ShardOptions options = centerShardOptions(config_, computer_.samples());
   CenterSetup setup{.config = sharedConfiguration(config_),
                     .parameters = {},
                     .optimizer = options.optimizer,
                     .schedule = config_.schedule,
-                    .epoch = {.samples = data_.train->size(), .batch = config_.batchSize},
+                    .epoch = {.samples = computer_.samples(), .batch = config_.batchSize},
                     .grains = static_cast<int>(config_.grains),
                     .target = target_,
-                    .rule = {.name = config_.sync,
+                    .rule = {.name = centerRule(config_),
                              .staleness = config_.staleness,
                              .backups = config_.sync == "backup" ? static_cast<int>(config_.backups) : 0,
-                             .members = static_cast<int>(config_.workers),
-                             .scaleRate = config_.scaleStale},
-                    .step = state_.step};
+                             .members = static_cast<int>(config_.workers) / groupSize(config_),
+                             .scaleRate = config_.scaleStale,
+                             .hasOwnWeights = computer_.exchanges(),
+                             .seed = config_.seed},
+                    .step = state_.step,
+                    .origin = state_.moment};
   for (const Parameter& parameter : state_.layout.parameters()) setup.parameters.push_back(parameter);
   return setup;
 }
 
 // Brings what the run begins with, or goes on with. False where another does so.
 bool CenterRun::open() {
+  lastMoment_ = {};
   lastCheckpoint_ = restoreRun(checkpoints_, config_, true, state_, observer_).value_or(-1);
   std::vector<CenterClient::Arena> arenas{{"weights", state_.weights.span()}};
   for (const Shard::Slot& slot : state_.shards.front().slots()) arenas.push_back({slot.name, slot.values});
-  return center_.open(setup(), arenas);
+  CenterSetup opened = setup();
+  opened.weightsHash = weightsHash(state_.weights.span());
+  return center_.open(opened, arenas);
 }
 
 void CenterRun::reopen() {
   checkpoints_.wait();
   state_.step = 0;
-  initialize(state_.layout, config_.seed, state_.weights.span(), lanes_.count());
+  state_.moment = {};
+  initialize(state_.layout, config_.seed, state_.weights.span(), computer_.lanes().count());
   state_.shards.front() =
-      Shard(state_.layout, shardOptions(config_, data_.train->size()), state_.weights.span());
+      Shard(state_.layout, centerShardOptions(config_, computer_.samples()), state_.weights.span());
   forgetRecords();
-  planned_.reset();
-  prefetcher_.reset();
+  computer_.forgetPlans();
   if (!open()) return;
   startStep_ = std::min(startStep_, state_.step);
   observer_.warned(fmt::format(
       "the center had lost its weights; it goes on from {}",
       state_.step == 0 ? "the beginning" : fmt::format("the checkpoint of step {}", state_.step)));
-  center_.enter(setup(), state_.weights.span());
+  enter();
+}
+
+void CenterRun::enter() {
+  center_.enter(setup(), computer_.weights());
 }
 
 // What is recorded from now on is another's, or of a run that has gone back.
@@ -200,11 +192,14 @@ void CenterRun::forgetRecords() {
 
 void CenterRun::tellStart() {
   RunObserver::Started started =
-      startOf(config_, data_, state_, lanes_.count(), threadsOf(config_, workerPlace()), target_);
+      startOf(config_, computer_.data(), state_, computer_.lanes().count(), computer_.threads(), target_);
   started.isShown = place_.isFirst;
+  started.checkpointBytes = checkpointBytes(state_);
   if (isAlone()) {
-    started.notes.push_back(fmt::format(
-        "with --sync {} a batch is one worker's step, and steps are counted over all workers", config_.sync));
+    const char* member = config_.sync == "group" ? "group" : "worker";
+    started.notes.push_back(
+        fmt::format("with --sync {0} a batch is one {1}'s step, and steps are counted over all {1}s",
+                    config_.sync, member));
   }
   observer_.started(started);
 }
@@ -215,6 +210,7 @@ RunSummary CenterRun::train() {
     join();
     work();
   } catch (const LeaveWanted&) {
+    computer_.orders().give({.kind = GroupOrder::Kind::Leave});
     summary_.ending = Ending::Left;
     summary_.interrupted = true;
   }
@@ -235,9 +231,8 @@ void CenterRun::join() {
   }
   startStep_ = state_.step;
   tellStart();
-  model_->prepareTraining(state_.weights.span());
-  trainer_ = std::make_unique<Trainer>(lanes_, model_->trainables(), rule_, place_.activity);
-  center_.enter(setup(), state_.weights.span());
+  computer_.prepare();
+  enter();
   trainingStart_ = lastOrder_ = lastCheckpointTime_ = Clock::now();
   summary_.startupSeconds = secondsSince(processStart_);
   place_.activity.enter(Activity::Phase::Steps);
@@ -245,19 +240,22 @@ void CenterRun::join() {
 
 void CenterRun::work() {
   for (;;) {
+    if (const std::optional<double> seconds = checkpoints_.takeSeconds())
+      observer_.checkpointWritten(*seconds);
     place_.activity.wait(true);
     const Clock::time_point asked = Clock::now();
     const Order order = center_.next();
     waitSeconds_ += secondsSince(asked);
     place_.activity.wait(false);
     hear(order);
+    if (order.kind == Order::Kind::Compute && stop_) throw LeaveWanted();  // the others go on
+    tellGroup(order);
     if (order.kind == Order::Kind::Over) return;
     if (order.kind == Order::Kind::Open) {
       reopen();
     } else if (order.kind == Order::Kind::End) {
       end(order);
     } else {
-      if (stop_) throw LeaveWanted();  // the others go on
       // Again and again: a server that was started again has not heard it.
       const bool isTimeOver = config_.maxTime > 0 && secondsSince(trainingStart_) >= config_.maxTime;
       if (isTimeOver) center_.halt();
@@ -268,43 +266,39 @@ void CenterRun::work() {
 
 // ---- what everybody does
 
-void CenterRun::plan(const Work& work) {
-  if (planned_ && planned_->step == work.step && planned_->grains == work.grains) return;
-  prefetcher_->plan(work.step, laneGrains(work));
-  planned_ = work;
-}
-
-std::vector<Prefetcher::LaneGrains> CenterRun::laneGrains(const Work& work) const {
-  std::vector<Prefetcher::LaneGrains> lanes;
-  for (int lane = 0; lane < lanes_.count(); ++lane) {
-    const GrainRange grains = shareOf(work.grains, {lane, lanes_.count()});
-    lanes.push_back(Prefetcher::range(grains.first, grains.last));
+// Its group does the same, with the same weights.
+void CenterRun::tellGroup(const Order& order) {
+  using Kind = GroupOrder::Kind;
+  GroupOrder told{.work = order.work,
+                  .following = order.following,
+                  .done = state_.step,
+                  .isInterrupted = order.isInterrupted};
+  switch (order.kind) {
+    case Order::Kind::Compute: {
+      const bool isRenewed = computer_.renewsWeights();
+      told.isBeginning = order.isBeginning;
+      told.hasWeights = order.isBeginning || isRenewed;
+      break;
+    }
+    case Order::Kind::Open:
+      told.kind = Kind::Open;
+      break;
+    case Order::Kind::End:
+      told.kind = Kind::End;
+      break;
+    case Order::Kind::Over:
+      told.kind = Kind::Over;
+      break;
   }
-  return lanes;
+  computer_.orders().give(told);
 }
 
 void CenterRun::compute(const Order& order) {
-  // What was planned may have been given to another.
-  if (!prefetcher_ || (planned_ && *planned_ != order.work)) {
-    prefetcher_ = std::make_unique<Prefetcher>(batches_, lanes_.count(),
-                                               dataThreadsOf(config_, *data_.train, lanes_.count()));
-    planned_.reset();
-  }
-  plan(order.work);
-  if (order.following) plan(*order.following);
-  rule_.take(order.work);
   // Where others step meanwhile, the next log point may be nearer than it seems.
   const Step ahead = isAlone() ? 2 * config_.workers : 1;
   const bool isLogged = recorder_ && crossed(state_.step, state_.step + ahead, report_.logInterval());
-  rule_.keepGradients(isLogged ? recorder_->gradients() : std::span<float>());
-  const StepResult result =
-      trainer_->step(order.work.step, [this](int lane, Step, GrainIndex) { return prefetcher_->next(lane); });
-  if (planned_ == order.work) planned_.reset();  // it is taken, and may be given again
-  if (!std::isfinite(result.loss.loss)) {
-    throw UsageError(fmt::format(
-        "the loss is no longer a number at step {}; the last checkpoint is kept, a smaller --lr would help",
-        order.work.step));
-  }
+  const StepResult result = computer_.compute(order.work, order.isBeginning, order.following,
+                                              isLogged ? recorder_->gradients() : std::span<float>());
   ++ownSteps_;
   if (crossed(lastTold_, state_.step, report_.logInterval()) || ownSteps_ == 1) {
     observer_.worked({.ownSteps = ownSteps_, .step = state_.step, .loss = result.loss.meanLoss()});
@@ -342,7 +336,7 @@ void CenterRun::hear(const Order& order) {
     state_.step = order.state.done;
     report_.recordTo(*recorder_);
     job_.writeConfig(configText_);
-    job_.writeLayers(toJson(model_->layers()));
+    job_.writeLayers(toJson(computer_.model().layers()));
   }
   if (!isChief_ || steps <= 0) return;
   if (before == startStep_) report_.forgetTimes();
@@ -361,7 +355,10 @@ void CenterRun::hear(const Order& order) {
 std::optional<Step> CenterRun::fetchSlots() {
   std::vector<CenterClient::ArenaToFill> arenas{{"weights", state_.weights.span()}};
   for (const Shard::Slot& slot : state_.shards.front().slots()) arenas.push_back({slot.name, slot.values});
-  return center_.fetch(arenas);
+  const std::optional<CenterClient::Fetched> fetched = center_.fetch(arenas);
+  if (!fetched) return std::nullopt;
+  state_.moment = fetched->moment;
+  return fetched->version;
 }
 
 bool CenterRun::checkpoint(bool isLast) {
@@ -371,9 +368,12 @@ bool CenterRun::checkpoint(bool isLast) {
   checkpoints_.wait();  // the state is what it writes
   const std::optional<Step> version = fetchSlots();
   if (!version) return false;
-  // At the end all steps are in the weights, but for those that a server's snapshot did not have.
-  const Step done = std::exchange(state_.step, isLast ? state_.step : *version);
-  if (state_.step != lastCheckpoint_) {
+  // At the end all steps are in the weights, but for those that a server's snapshot did not have. Exchanges are no steps.
+  const Step done = std::exchange(state_.step, isLast || computer_.exchanges() ? state_.step : *version);
+  // After a server's death the same number of steps may be another state.
+  const bool isOther = lastMoment_.isKnown() && lastMoment_ != state_.moment;
+  if (state_.step != lastCheckpoint_ || isOther) {
+    lastMoment_ = state_.moment;
     if (isLast) {
       checkpoints_.saveNow(state_, configText_);
     } else {
@@ -391,7 +391,7 @@ bool CenterRun::checkpoint(bool isLast) {
 EvaluationPoint CenterRun::evaluate() {
   const Clock::time_point start = Clock::now();
   place_.activity.enter(Activity::Phase::Evaluation);
-  if (config_.averageDecay > 0) fetchSlots();
+  if (config_.averageDecay > 0 || computer_.exchanges()) fetchSlots();
   const LossSum sums = evaluator_.run();
   summary_.evaluationSeconds += secondsSince(start);
   return report_.addEvaluation(state_.step, sums);
@@ -412,22 +412,17 @@ void CenterRun::end(const Order& order) {
     observer_.warned(error.what());
   }
   const RunSummary summary = summarize();
-  job_.writeLayers(toJson(model_->layers()));
+  job_.writeLayers(toJson(computer_.model().layers()));
   job_.writeSummary(toJson(summary));
   center_.settle();
 }
 
 TimeShares CenterRun::totals() const {
-  if (!trainer_) return {};
-  const double lanes = lanes_.count();
-  const PhaseSeconds seconds = trainer_->seconds();
-  return {.data = seconds.data / lanes,
-          .forward = seconds.forward / lanes,
-          .backward = seconds.backward / lanes,
-          .update = 0,
-          .wait = seconds.wait / lanes + waitSeconds_,
-          .checkpoint = summary_.checkpointSeconds,
-          .evaluation = summary_.evaluationSeconds};
+  TimeShares times = computer_.times();
+  times.wait += waitSeconds_;
+  times.checkpoint = summary_.checkpointSeconds;
+  times.evaluation = summary_.evaluationSeconds;
+  return times;
 }
 
 RunSummary CenterRun::summarize() {
@@ -435,7 +430,7 @@ RunSummary CenterRun::summarize() {
   s.isChief = isChief_;
   report_.fill(s, state_.step);
   s.startStep = startStep_;
-  s.threads = lanes_.count();
+  s.threads = computer_.lanes().count();
   addTimes(s, totals());
   s.weightsHash = weightsHash(state_.weights.span());
   if (lastCheckpoint_ >= 0) s.checkpoint = checkpoints_.pathOf(lastCheckpoint_).string();
@@ -450,8 +445,15 @@ RunSummary runWithCenter(const RunContext& context, RunConfig config, const JobD
   if (config.isa.empty()) config.isa = bestInstructionSet();
   useInstructionSet(config.isa);
   config.chaos.clear();  // this command's wish, not the run's
+  if (place.group != nullptr && !place.group->isFirst())
+    return followGroup(context, std::move(config), stop, processStart, observer, place);
   CenterRun run(context, std::move(config), job, observer, stop, processStart, place);
-  return run.train();
+  try {
+    return run.train();
+  } catch (...) {
+    if (place.group != nullptr) place.group->halt();  // others may still send to what goes now
+    throw;
+  }
 }
 
 }  // namespace cohort

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/atomic_file.h"
+#include "base/clock.h"
 #include "base/crash_point.h"
 #include "base/error.h"
 #include "base/file_part.h"
@@ -28,6 +29,7 @@ constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kSuffix = ".safetensors";
 constexpr std::string_view kStep = "cohort.step";
 constexpr std::string_view kConfig = "cohort.config";
+constexpr std::string_view kCenter = "cohort.center";
 constexpr std::string_view kRunHash = "cohort.hash.run";
 constexpr std::string_view kHashPrefix = "cohort.hash.";
 
@@ -88,8 +90,8 @@ std::vector<Arena> arenasOf(TrainingState& state) {
   return arenas;
 }
 
-std::string runHash(const std::string& step, const std::string& config) {
-  const std::string text = step + "\n" + config;
+std::string runHash(const std::string& step, const std::string& config, const std::string& center) {
+  const std::string text = step + "\n" + config + (center.empty() ? "" : "\n" + center);
   return hashBytes(std::as_bytes(std::span(text)));
 }
 
@@ -129,12 +131,14 @@ void together(const Channel& workers, const std::string& what, const std::functi
 class CheckpointWrite {
  public:
   CheckpointWrite(const Channel& workers, const ParameterLayout& layout, const std::vector<Arena>& arenas,
-                  Step step, const std::string& config)
+                  Step step, const std::string& config, const CenterMoment& moment)
       : workers_(workers), layout_(layout), arenas_(arenas), step_(step) {
     const std::string stepText = std::to_string(step);
+    const std::string center = toText(moment);
     metadata_ = {{std::string(kStep), stepText},
                  {std::string(kConfig), config},
-                 {std::string(kRunHash), runHash(stepText, config)}};
+                 {std::string(kRunHash), runHash(stepText, config, center)}};
+    if (!center.empty()) metadata_[std::string(kCenter)] = center;
     for (const Arena& arena : arenas) {
       metadata_[arena.hashKey()] = hashOfChunks({});  // as long as the real one
       for (const Parameter& parameter : layout.parameters()) {
@@ -341,23 +345,36 @@ void CheckpointStore::removeOld(Step newest) const {
 
 void CheckpointStore::save(TrainingState& state, const std::string& config) {
   if (!writer_) writer_ = std::make_unique<Writer>();
-  writer_->start(
-      state, [this, &layout = state.layout, step = state.step, config](const std::vector<Arena>& snapshot) {
-        CheckpointWrite(workers_, layout, snapshot, step, config).write(pathOf(step));
-        removeOld(step);
-      });
+  writer_->start(state, [this, &layout = state.layout, step = state.step, config,
+                         moment = state.moment](const std::vector<Arena>& snapshot) {
+    const Clock::time_point start = Clock::now();
+    CheckpointWrite(workers_, layout, snapshot, step, config, moment).write(pathOf(step));
+    seconds_ = secondsSince(start);
+    removeOld(step);
+  });
 }
 
 fs::path CheckpointStore::saveNow(TrainingState& state, const std::string& config) {
   wait();
   fs::path path = pathOf(state.step);
-  CheckpointWrite(workers_, state.layout, arenasOf(state), state.step, config).write(path);
+  const Clock::time_point start = Clock::now();
+  CheckpointWrite(workers_, state.layout, arenasOf(state), state.step, config, state.moment).write(path);
+  seconds_ = secondsSince(start);
   removeOld(state.step);
   return path;
 }
 
 void CheckpointStore::wait() {
   if (writer_) writer_->wait();
+}
+
+std::optional<double> CheckpointStore::takeSeconds() {
+  const double seconds = seconds_.exchange(-1);
+  return seconds < 0 ? std::nullopt : std::optional(seconds);
+}
+
+std::uint64_t checkpointBytes(TrainingState& state) {
+  return arenasOf(state).size() * state.layout.size() * sizeof(float);
 }
 
 std::optional<CheckpointFile> CheckpointStore::restoreLatest(
@@ -424,10 +441,15 @@ void requireWhole(const SafetensorsReader& file, const ParameterLayout& layout, 
   }
 }
 
+std::string centerOf(const SafetensorsReader& file) {
+  const auto found = file.metadata().find(kCenter);
+  return found == file.metadata().end() ? "" : found->second;
+}
+
 // The configuration, if it is the one that was written with the step.
 const std::string& wholeConfigOf(const SafetensorsReader& file) {
   const std::string& config = metadataOf(file, kConfig);
-  if (runHash(metadataOf(file, kStep), config) != metadataOf(file, kRunHash)) {
+  if (runHash(metadataOf(file, kStep), config, centerOf(file)) != metadataOf(file, kRunHash)) {
     throw IoError(
         fmt::format("{} is damaged: its step and configuration do not fit their hash", file.path().string()));
   }
@@ -437,7 +459,7 @@ const std::string& wholeConfigOf(const SafetensorsReader& file) {
 }  // namespace
 
 std::string configOfCheckpoint(const fs::path& path) {
-  return wholeConfigOf(SafetensorsReader(path));
+  return headOfCheckpoint(path).config;
 }
 
 void restoreCheckpoint(const fs::path& path, TrainingState& state) {
@@ -465,6 +487,17 @@ void restoreCheckpoint(const fs::path& path, TrainingState& state) {
     for (const Part& part : arena.parts) readArena(file, state.layout, arena, part.offset, part.values);
   }
   state.step = step;
+  state.moment = momentFromText(centerOf(file)).value_or(CenterMoment{});
+}
+
+CheckpointHead headOfCheckpoint(const fs::path& path) {
+  const SafetensorsReader file(path);
+  CheckpointHead head{.config = wholeConfigOf(file),
+                      .moment = momentFromText(centerOf(file)).value_or(CenterMoment{})};
+  for (const auto& [key, hash] : file.metadata()) {
+    if (key.starts_with(kHashPrefix) && key != kRunHash) head.hashes[key.substr(kHashPrefix.size())] = hash;
+  }
+  return head;
 }
 
 void initializeFrom(const fs::path& path, TrainingState& state) {

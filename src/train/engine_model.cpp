@@ -48,6 +48,15 @@ std::vector<Trainable*> EngineModel::trainablesOf(const Bound& bound) {
   return models;
 }
 
+void EngineModel::tell(Activity& activity) {
+  std::vector<std::string> names;
+  for (const Node& node : training_->plan.graph().nodes) names.push_back(node.name);
+  activity.nameLayers(std::move(names));
+  for (std::size_t lane = 0; lane < training_->executors.size(); ++lane) {
+    training_->executors[lane]->tell(activity.lane(static_cast<int>(lane)));
+  }
+}
+
 LayerTable EngineModel::layers() const {
   std::vector<std::span<const NodeSeconds>> lanes;
   for (const auto& executor : training_->executors) lanes.push_back(executor->nodeSeconds());

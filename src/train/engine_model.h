@@ -31,6 +31,7 @@ class EngineModel : public Model {
   const ParameterLayout& layout() const override { return layout_; }
   void prepareTraining(std::span<const float> weights) override;
   std::vector<Trainable*> trainables() const override { return trainablesOf(*training_); }
+  void tell(Activity& activity) override;
   LayerTable layers() const override;
   std::vector<LossSum> evaluate(const Dataset& dataset, std::span<const float> weights,
                                 Share share = {}) override;

@@ -16,7 +16,7 @@ EvaluationResult runEvaluation(const RunContext& context, const std::filesystem:
   if (!stored) {
     throw UsageError(fmt::format("{} is no job directory: it has no config.yaml", jobDirectory.string()));
   }
-  RunConfig config = resolveConfig(context.networks, stored, {});
+  RunConfig config = resolveConfig(context.networks, stored, {}, context.rules);
   config.threads = threads;
   useInstructionSet(config.isa);
   const std::unique_ptr<Dataset> dataset = openForEvaluation(context, config, parseSplit(split, "--split"));

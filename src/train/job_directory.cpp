@@ -20,7 +20,10 @@ namespace {
 
 constexpr const char* kConfigFile = "config.yaml";
 constexpr const char* kWorkersLock = "workers.lock";
+constexpr const char* kStatus = "status";
 constexpr std::chrono::seconds kSurvivorsLimit{30};
+constexpr int kLooks = 100;  // at a lock that others may only look at
+constexpr int kLooksAtLeader = 10;
 
 bool hasCheckpoints(const fs::path& jobDirectory) {
   std::error_code unreadable;
@@ -41,6 +44,11 @@ JobDirectory::JobDirectory(fs::path path, Role role) : path_(std::move(path)) {
   if (role == Role::Supervisor) return;
   const fs::path lock = path_ / kWorkersLock;
   workersLock_ = tryLock(lock, Lock::Shared);
+  // Somebody who only looks whether there are workers has it for a moment.
+  for (int tries = 0; !workersLock_ && errno == EWOULDBLOCK && tries < kLooks; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    workersLock_ = tryLock(lock, Lock::Shared);
+  }
   if (!workersLock_) {
     throw IoError(fmt::format("cannot lock {}: {}; the job directory must be one that all workers share",
                               lock.string(), systemMessage(errno)));
@@ -59,6 +67,11 @@ void JobDirectory::lead() {
   isNew_ = !fs::exists(path_, unreadable);
   make();
   lock_ = tryLock(path_ / "lock");
+  // Somebody who only looks whether there is a leader has it for a moment.
+  for (int tries = 0; !lock_ && errno == EWOULDBLOCK && tries < kLooksAtLeader; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    lock_ = tryLock(path_ / "lock");
+  }
   if (!lock_ && errno == EWOULDBLOCK) {
     throw UsageError(
         fmt::format("another run is using {}; wait for it, or give another --job-dir", path_.string()));
@@ -72,7 +85,11 @@ void JobDirectory::lead() {
 }
 
 bool JobDirectory::hasWorkers() const {
-  return isLocked(path_ / kWorkersLock);
+  return cohort::hasWorkers(path_);
+}
+
+bool hasWorkers(const fs::path& jobDirectory) {
+  return isLocked(jobDirectory / kWorkersLock);
 }
 
 // Workers whose leader was killed end within seconds. UsageError where they stay.
@@ -89,6 +106,8 @@ void JobDirectory::waitForWorkers() const {
 }
 
 void JobDirectory::removeLeftovers() const {
+  std::error_code none;
+  fs::remove_all(path_ / kStatus, none);  // of workers that were killed
   for (const fs::path& folder : {path_, checkpoints()}) {
     std::error_code ignored;  // they do no harm, they only take room
     for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
@@ -103,6 +122,7 @@ JobDirectory::~JobDirectory() {
   std::error_code ignored;
   if (isNew_ && !fs::exists(path_ / kConfigFile, ignored)) {
     // Nothing was begun here. A folder in which somebody has put something stays.
+    fs::remove_all(path_ / kStatus, ignored);
     for (const fs::path& made : {path_ / "lock", path_ / kWorkersLock, checkpoints(), path_})
       fs::remove(made, ignored);
   }

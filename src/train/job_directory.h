@@ -51,6 +51,9 @@ class JobDirectory {
   bool isNew_ = false;
 };
 
+// Whether workers of a run live that have locked this folder, which need not exist.
+bool hasWorkers(const std::filesystem::path& jobDirectory);
+
 // The stored configuration's text; nothing where the folder has none. UsageError where it has checkpoints all the same: a
 // run of another configuration must not go on from them.
 std::optional<std::string> storedConfig(const std::filesystem::path& jobDirectory);

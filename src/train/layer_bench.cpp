@@ -115,7 +115,7 @@ LayerRun::LayerRun(const LayerBench& bench, Communicator& workers, const std::ve
       divided_(divided()),
       lanes_(bench.lanes, cores),
       model_(graph_, grainSize(), lanes_, kSeed, groupPartOf(divided_.get(), workers)),
-      share_(workers, model_.layout(), divided_.get(), grainsOf(bench)),
+      share_(workers, model_.layout(), divided_.get(), GrainDivision::equal(grainsOf(bench), workers.size())),
       state_(makeState()),
       rule_(share_.makeRule(state_, bench.lanes)) {
   model_.prepareTraining(state_.weights.span());

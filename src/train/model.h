@@ -6,6 +6,7 @@
 
 #include "base/trainable.h"
 #include "data/dataset.h"
+#include "train/activity.h"
 #include "train/lanes.h"
 #include "train/layer_table.h"
 
@@ -20,6 +21,8 @@ class Model {
   virtual void prepareTraining(std::span<const float> weights) = 0;
   // One for each lane. After prepareTraining.
   virtual std::vector<Trainable*> trainables() const = 0;
+  // Lanes tell `activity`, which outlives this, where they are. After prepareTraining.
+  virtual void tell(Activity&) {}
   // The layers with the time that training took so far; none where nothing is known of them. After prepareTraining, between
   // steps.
   virtual LayerTable layers() const = 0;

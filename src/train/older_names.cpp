@@ -12,14 +12,10 @@ namespace {
 
 using Kind = OlderName::Kind;
 
-constexpr std::string_view kRoles =
-    "is not needed: roles are commands here, cohort serve for a server and cohort train --join HOST:PORT,... "
-    "for a "
-    "worker; on one machine, --servers M and --workers N start both";
 constexpr std::string_view kRules =
-    "is not possible yet: the rules here are bsp, local and diloco, and through a center async, ssp and "
-    "backup (--sync)";
-constexpr std::string_view kElastic = "it belongs to the rule EASGD, which is not used";
+    "is not possible: the rules here are bsp, local and diloco, and through a center async, ssp, backup and "
+    "easgd (--sync)";
+constexpr std::string_view kElastic = "worker and center move by the same --alpha";
 constexpr std::string_view kExchange = "how workers exchange follows from --sync, --servers and --wire";
 constexpr std::string_view kPrepared =
     "needs prepared files that are not read here; leave it out, and give dataset: folder and the images' "
@@ -73,23 +69,8 @@ constexpr OlderName kNames[] = {
      .values = "0",
      .text = "is not possible: cohort computes on processor cores; leave it out (--threads says how many)"},
 
-    // Programs with parameter servers.
-    {.name = "job-name", .kind = Kind::Accepted, .text = kRoles},
-    {.name = "task-index",
-     .kind = Kind::Accepted,
-     .values = "0",
-     .text = "is not needed: workers have no numbers, and a server is told its own by cohort serve "
-             "--server-index"},
-    {.name = "ps-hosts",
-     .kind = Kind::Accepted,
-     .text = "is --join here, for a worker: the addresses at which cohort serve listens, in their order"},
-    {.name = "worker-hosts",
-     .kind = Kind::Accepted,
-     .text = "is not needed: nobody lists the workers; each one is told the servers' addresses (--join), at "
-             "any time"},
-
     // An MPI trainer's config.yaml: the rule and the exchange.
-    {.name = "sync-rule", .kind = Kind::Accepted, .values = "bsp", .text = kRules},
+    {.name = "sync-rule", .setting = "sync"},
     {.name = "sync-freq",
      .kind = Kind::Accepted,
      .values = "1",
@@ -101,7 +82,6 @@ constexpr OlderName kNames[] = {
      .kind = Kind::Noted,
      .text = "workers of a center come and go at any time (--join), others begin together",
      .isSwitch = true},
-    {.name = "alpha", .kind = Kind::Noted, .text = kElastic},
     {.name = "server-alpha", .kind = Kind::Noted, .text = kElastic},
     {.name = "worker-alpha", .kind = Kind::Noted, .text = kElastic},
     {.name = "alpha-step", .kind = Kind::Noted, .text = kElastic},
@@ -204,6 +184,9 @@ std::string todaysValue(std::string_view setting, const std::string& text) {
   // As a switch it said whether workers wait for each other.
   const std::optional<bool> waits = setting == "sync" ? parseSwitch(text) : std::nullopt;
   if (waits) return *waits ? "bsp" : "async";
+  for (const std::string_view rule : {"BSP", "EASGD"}) {
+    if (setting == "sync" && text == rule) return rule == "BSP" ? "bsp" : "easgd";
+  }
   return text;
 }
 

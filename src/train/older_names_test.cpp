@@ -87,8 +87,7 @@ TEST(OlderNames, ASwitchSaidWhetherWorkersWaitForEachOther) {
 
 TEST(OlderNames, WhatIsHereAlreadyIsAcceptedInSilence) {
   for (const auto& [name, value] :
-       std::vector<std::pair<std::string, std::string>>{{"sync-rule", "BSP"},
-                                                        {"num-gpus", "0"},
+       std::vector<std::pair<std::string, std::string>>{{"num-gpus", "0"},
                                                         {"lr-policy", "step"},
                                                         {"train-mode", "cdd"},
                                                         {"variable-strategy", "CPU"},
@@ -101,19 +100,13 @@ TEST(OlderNames, WhatIsHereAlreadyIsAcceptedInSilence) {
 TEST(OlderNames, WhatIsNotHereIsRefusedWithASentence) {
   const struct {
     const char *name, *value, *sentence;
-  } cases[] = {{"sync-rule", "EASGD", "--sync-rule EASGD is not possible yet"},
-               {"sync-rule", "GOSGD", "--sync-rule GOSGD is not possible yet"},
-               {"num-gpus", "2", "--num-gpus 2 is not possible"},
+  } cases[] = {{"num-gpus", "2", "--num-gpus 2 is not possible"},
                {"mode", "3dev",
                 "--mode 3dev is not known; it is 1dev, 2dev-data, 2dev-model, 2dev-model-data, 4dev-data, "
                 "4dev-model or 4dev-model-data"},
                {"lr-policy", "auto", "--lr-policy auto is not possible yet"},
                {"sync-freq", "10", "--sync-freq 10 is not possible: give --sync local"},
-               {"ps-hosts", "a:1", "--ps-hosts a:1 is --join here, for a worker"},
-               {"job-name", "ps", "--job-name ps is not needed: roles are commands here, cohort serve"},
-               {"task-index", "1", "--task-index 1 is not needed: workers have no numbers"},
-               {"worker-hosts", "a:1", "--worker-hosts a:1 is not needed: nobody lists the workers"},
-               {"train-mode", "x", "--train-mode x is not possible yet: the rules here are bsp, local and "},
+               {"train-mode", "x", "--train-mode x is not possible: the rules here are bsp, local and "},
                {"eval", "true", "--eval is a command of its own: cohort eval"},
                {"num-layers", "many", "--num-layers many is no number"},
                {"train-batch-size", "ten", "--train-batch-size takes a whole number, not 'ten'"},

@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <concepts>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "data/transform.h"
 #include "train/config_file.h"
 #include "train/older_names.h"
@@ -157,21 +159,65 @@ void applyMesh(RunConfig& config, const GivenSettings& stored, std::span<const G
   config.workers = meshOf(config, 1).workers();
 }
 
+// Virtual workers are all the workers that a run has.
+void applyVirtual(RunConfig& config, std::span<const GivenSettings> layers) {
+  if (config.virtualWorkers == 0) return;
+  const auto gives = [](const GivenSettings& layer) { return layer.contains("workers"); };
+  if (std::ranges::any_of(layers, gives)) {
+    throw UsageError(fmt::format("--virtual {} says how many workers there are; leave --workers out",
+                                 config.virtualWorkers));
+  }
+  config.workers = config.virtualWorkers;
+}
+
 // --batch-per-worker is another way to say --batch-size.
 void applyBatchPerWorker(RunConfig& config, std::span<const GivenSettings> layers) {
   const std::int64_t each = std::exchange(config.batchPerWorker, 0);
   if (each == 0) return;
-  const bool isEachAlone = config.sync == "async" || config.sync == "ssp";
-  const std::int64_t all = isEachAlone ? each : each * config.workers;
+  const std::int64_t all = each * (stepsAlone(config) ? groupSize(config) : config.workers);
   const bool givesBoth = std::ranges::any_of(layers, [](const GivenSettings& layer) {
     return layer.contains("batch-size") && layer.contains("batch-per-worker");
   });
   if (givesBoth && config.batchSize != all) {
     throw UsageError(
         fmt::format("--batch-per-worker {} on {} workers is a batch of {}, not {}; give one of them", each,
-                    config.workers, all, config.batchSize));
+                    all / each, all, config.batchSize));
   }
   config.batchSize = all;
+}
+
+bool fitsGrainsPerWorker(const RunConfig& config) {
+  const std::vector<int> counts = parseGrainsPerWorker(config.grainsPerWorker, "--grains-per-worker");
+  return static_cast<std::int64_t>(counts.size()) == config.workers &&
+         std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) == config.grains;
+}
+
+// What was said for other workers or grains is over with these.
+void forgetGrainsPerWorker(RunConfig& config, std::span<const GivenSettings> layers) {
+  const auto gives = [](const GivenSettings& layer) { return layer.contains("grains-per-worker"); };
+  if (config.grainsPerWorker.empty() || std::ranges::any_of(layers, gives)) return;
+  if (!fitsGrainsPerWorker(config)) config.grainsPerWorker.clear();
+}
+
+void requireGrainsPerWorker(const RunConfig& config) {
+  if (config.grainsPerWorker.empty()) return;
+  if (config.sync != "bsp" || hasCenter(config) || splitsModel(config)) {
+    throw UsageError(
+        fmt::format("--grains-per-worker is for --sync bsp without servers, where every worker has the whole "
+                    "network; leave it "
+                    "out: {}",
+                    hasCenter(config)     ? "a center deals grains out by itself"
+                    : splitsModel(config) ? "workers that divide layers compute every grain together"
+                                          : fmt::format("with --sync {} workers are equals", config.sync)));
+  }
+  if (fitsGrainsPerWorker(config)) return;
+  const std::vector<int> counts = parseGrainsPerWorker(config.grainsPerWorker, "--grains-per-worker");
+  throw UsageError(fmt::format(
+      "--grains-per-worker {} is {} grain{} on {} worker{}, and a step has {} on {}; give {} number{} that "
+      "add up to {}",
+      config.grainsPerWorker, std::accumulate(counts.begin(), counts.end(), std::int64_t{0}),
+      counts.size() == 1 && counts.front() == 1 ? "" : "s", counts.size(), counts.size() == 1 ? "" : "s",
+      config.grains, config.workers, config.workers, config.workers == 1 ? "" : "s", config.grains));
 }
 
 // The first rule that splits layers by model; null where none does.
@@ -241,15 +287,39 @@ std::string networkOf(std::span<const GivenSettings> layers) {
 
 }  // namespace
 
+void requireRule(const RunConfig& config, const ExchangeRules& rules) {
+  std::vector<std::string> names{"bsp", "local", "diloco", "async", "ssp", "backup", "group"};
+  for (const std::string& name : rules.names()) names.push_back(name);
+  requireWord("synchronisation rule", config.sync, names);
+  std::vector<std::string> between{"async"};
+  for (const std::string& name : rules.names()) between.push_back(name);
+  requireWord("rule between groups", config.between, between);
+}
+
 bool hasCenter(const RunConfig& config) {
-  return config.servers > 0 || config.sync == "async" || config.sync == "ssp" || config.sync == "backup";
+  return config.servers > 0 || (config.sync != "bsp" && config.sync != "local" && config.sync != "diloco");
+}
+
+bool exchanges(const RunConfig& config) {
+  const std::string& rule = centerRule(config);
+  return hasCenter(config) && rule != "bsp" && rule != "async" && rule != "ssp" && rule != "backup";
+}
+
+bool gossips(const RunConfig& config) {
+  return centerRule(config) == "gossip";
+}
+
+bool stepsAlone(const RunConfig& config) {
+  return centerRule(config) == "async" || centerRule(config) == "ssp" || exchanges(config);
 }
 
 void requireWorkers(const RunConfig& config) {
   const bool isLocal = config.sync == "local" || config.sync == "diloco";
   if (isLocal && config.servers > 0) {
-    throw UsageError(fmt::format(
-        "--sync {} has no center; leave --servers out, or use bsp, async, ssp or backup", config.sync));
+    throw UsageError(
+        fmt::format("--sync {} has no center; leave --servers out, or use bsp, async, ssp, backup, easgd, "
+                    "gossip or group",
+                    config.sync));
   }
   if (hasCenter(config) && config.wire != "fp32") {
     throw UsageError("--wire fp16 is for workers without a center; leave it out, or leave --servers out");
@@ -259,14 +329,15 @@ void requireWorkers(const RunConfig& config) {
         "--backups {} of {} workers leaves nobody to wait for; --backups 0 to {} would do, or more --workers",
         config.backups, config.workers, config.workers - 1));
   }
-  // A step is one worker's: there is nothing to divide.
-  if (config.sync == "async" || config.sync == "ssp") return;
-  if (isLocal && config.averageDecay > 0) {
+  requireGrainsPerWorker(config);
+  requireGroups(config);
+  if ((isLocal || exchanges(config)) && config.averageDecay > 0) {
     throw UsageError(
         fmt::format("--average-decay needs weights that all workers share at every step, which --sync {} has "
                     "not; leave it out, or use --sync bsp",
                     config.sync));
   }
+  if (stepsAlone(config)) return;  // there is nothing to divide
   if (isLocal && config.grains % config.workers != 0) {
     std::vector<std::int64_t> divisors;
     for (std::int64_t d = 1; d <= config.grains; ++d) {
@@ -316,8 +387,28 @@ void requireParallel(const RunConfig& config) {
   if (!config.mesh.empty()) requireMesh(config);
 }
 
+void requireVirtual(const RunConfig& config) {
+  if (config.virtualWorkers == 0) {
+    if (config.cluster.empty()) return;
+    throw UsageError("--cluster is for workers in virtual time; give --virtual N too, or leave it out");
+  }
+  const auto refuse = [&](const char* what, const char* why) {
+    throw UsageError(fmt::format("--virtual and {} do not go together: {}", what, why));
+  };
+  if (splitsModel(config) || !config.mesh.empty()) {
+    refuse("--parallel, --split or --mesh", "virtual workers have whole networks; leave it out");
+  }
+  if (!config.grainsPerWorker.empty())
+    refuse("--grains-per-worker", "virtual workers have equal parts; leave it out");
+  if (config.wire != "fp32") refuse("--wire fp16", "gradients do not leave this process; leave it out");
+  if (config.elastic)
+    refuse("--elastic", "the file of --cluster says which workers fail, and whether they come back");
+  if (!config.chaos.empty()) refuse("--chaos", "the file of --cluster says which workers fail");
+  if (config.histograms) refuse("--histograms", "they are not kept for virtual workers; leave it out");
+}
+
 RunConfig resolveLayers(const NetworkRegistry& networks, const std::optional<std::string>& stored,
-                        std::span<const GivenSettings> layers) {
+                        std::span<const GivenSettings> layers, const ExchangeRules& rules) {
   GivenSettings below;
   if (stored) {
     below = settingsFromYaml(*stored, "the job directory's config.yaml");
@@ -332,22 +423,26 @@ RunConfig resolveLayers(const NetworkRegistry& networks, const std::optional<std
   RunConfig before = config;
   for (const GivenSettings& layer : layers) applyLayer(config, cut, layer);
   if (!applyMode(layers, config)) applyMesh(config, below, layers);
+  applyVirtual(config, layers);
   applyBatchPerWorker(config, layers);
   config.grains = grainsFor(config.batchSize, cut);
   applyOlderNames(layers, network, stored.has_value(), config);
   forgetImages(config, network.recipe);
+  forgetGrainsPerWorker(config, layers);
   if (leavesClassesOpen(config, below, layers)) before.classes = config.classes = 0;
   if (stored) refuseChanges(before, config);
+  requireRule(config, rules);
   requireDivision(config);
   requireWorkers(config);
   requireParallel(config);
+  requireVirtual(config);
   requireLayers(network, config);
   return config;
 }
 
 RunConfig resolveConfig(const NetworkRegistry& networks, const std::optional<std::string>& stored,
-                        const GivenSettings& given) {
-  return resolveLayers(networks, stored, std::span(&given, 1));
+                        const GivenSettings& given, const ExchangeRules& rules) {
+  return resolveLayers(networks, stored, std::span(&given, 1), rules);
 }
 
 }  // namespace cohort

@@ -46,9 +46,10 @@ class Run {
         data_(openData(context, config_)),
         target_(targetStep(config_, data_.train->size())),
         divided_(divideRun(context, config_, channel_, threadsOf(config_, place_))),
+        grainShares_(shareGrains(channel_, config_, threadsOf(config_, place_))),
         lanes_(laneCount(), coresOf(config_, place, laneCount())),
         model_(makeModel(context, config_, lanes_, groupPartOf(divided_.get(), workers_))),
-        share_(workers_, model_->layout(), divided_.get(), grains()),
+        share_(workers_, model_->layout(), divided_.get(), grainShares_.division),
         state_(makeState()),
         checkpoints_(job.checkpoints(), static_cast<int>(config_.keep), workers_),
         batches_(*data_.train, {.batchSize = config_.batchSize,
@@ -69,10 +70,8 @@ class Run {
 
  private:
   int grains() const { return static_cast<int>(config_.grains); }
-  GrainRange ownGrains() const { return grainsOfWorker(grains(), workers_.rank(), workers_.size()); }
-  int laneCount() const {
-    return cohort::laneCount(divided_.get(), workers_, grains(), threadsOf(config_, place_));
-  }
+  GrainRange ownGrains() const { return grainShares_.division.of(workers_.rank()); }
+  int laneCount() const { return cohort::laneCount(divided_.get(), ownGrains(), threadsOf(config_, place_)); }
   bool isLocal() const { return config_.sync == "local" || config_.sync == "diloco"; }
   TrainingState makeState() const;
   std::unique_ptr<SyncRule> makeRule();
@@ -82,6 +81,7 @@ class Run {
   void loop(const StopFlag& stop);
   std::string diverged();
   void checkpoint();
+  void tellCheckpointTime();
   EvaluationPoint evaluate();
   TimeShares totals() const;
   RunSummary summarize();
@@ -98,6 +98,7 @@ class Run {
   RunData data_;
   Step target_;
   std::unique_ptr<DividedRun> divided_;  // where the network is
+  GrainShares grainShares_;
   Lanes lanes_;
   std::unique_ptr<Model> model_;
   WorkerShare share_;
@@ -188,9 +189,14 @@ RunSummary Run::train(const StopFlag& stop) {
   RunObserver::Started started =
       startOf(config_, data_, state_, lanes_.count(), threadsOf(config_, place_), target_);
   started.workers = workers_.size();
+  started.checkpointBytes = checkpointBytes(state_);
   if (config_.wire == "fp16" && workers_.size() > 1 && !divided_) {
     started.notes.emplace_back(
         "with --wire fp16 the weights depend on the number of workers; --wire fp32 gives the same for all");
+  }
+  if (const std::string note = noteOf(grainShares_, config_); !divided_ && !note.empty()) {
+    started.notes.push_back(note);
+    started.hasUnequalWorkers = true;
   }
   if (divided_) {
     for (std::string& note : notesOf(*divided_, config_)) started.notes.push_back(std::move(note));
@@ -198,6 +204,7 @@ RunSummary Run::train(const StopFlag& stop) {
   observer_.started(started);
   if (state_.step < target_) {
     model_->prepareTraining(state_.weights.span());
+    model_->tell(place_.activity);
     if (workers_.isFirst()) job_.writeLayers(toJson(model_->layers()));
     laneBatches_ =
         std::make_unique<LaneBatches>(batches_, divided_.get(), *rule_, lanes_.count(), state_.step,
@@ -210,6 +217,7 @@ RunSummary Run::train(const StopFlag& stop) {
   if (state_.step != lastCheckpoint_) checkpoints_.saveNow(state_, configText_);
   lastCheckpoint_ = state_.step;
   checkpoints_.wait();
+  tellCheckpointTime();
   completeWeights();
   if (!summary_.interrupted) evaluate();
   recorder_->flush();
@@ -249,6 +257,7 @@ void Run::loop(const StopFlag& stop) {
     ++state_.step;
     place_.activity.finishStep(state_.step);
     report_.addSteps(state_.step - 1, state_.step, sums, seconds);
+    tellCheckpointTime();
     due_.wishes |= result.wishes;
     // The only worker need not tell others first.
     if (workers_.size() == 1) due_.wishes |= wishes(stop, begin);
@@ -301,6 +310,10 @@ void Run::checkpoint() {
   summary_.checkpointSeconds += secondsSince(start);
   observer_.checkpointed(state_.step);
   place_.activity.enter(Activity::Phase::Steps);
+}
+
+void Run::tellCheckpointTime() {
+  if (const std::optional<double> seconds = checkpoints_.takeSeconds()) observer_.checkpointWritten(*seconds);
 }
 
 EvaluationPoint Run::evaluate() {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -27,14 +28,15 @@ class Connector;
 struct RunContext {
   NetworkRegistry networks = builtinNetworks();
   DatasetRegistry datasets = builtinDatasets();
-  std::filesystem::path cacheDirectory{};  // empty: nowhere
+  ExchangeRules rules = builtinExchangeRules();  // beside those that have no exchange
+  std::filesystem::path cacheDirectory{};        // empty: nowhere
 };
 
 // Which worker of a run this process is.
 struct WorkerPlace {
   Communicator& workers;
-  Activity& activity;                       // told what it does
-  std::vector<int> cores = allowedCores();  // for its lanes
+  Activity& activity;             // told what it does
+  OwnedCores cores = ownCores();  // for its lanes
 };
 
 // What a run tells while it goes; called from the training thread, between steps.
@@ -45,13 +47,16 @@ class RunObserver {
     std::size_t parameters = 0;
     std::int64_t batchSize = 0, grains = 0;
     int workers = 1;
-    int lanes = 0, idleLanes = 0;  // of this worker; idle: asked for, but there are fewer grains
+    bool isVirtual = false;          // its workers: in virtual time, on the lanes of this process
+    bool hasUnequalWorkers = false;  // a note says in what
+    int lanes = 0, idleLanes = 0;    // of this worker; idle: asked for, but there are fewer grains
     int dataThreads = 0;
     std::int64_t trainSamples = 0, evaluationSamples = 0;
     Step startStep = 0;
-    Step targetStep = 0;             // 0: until the time is over
-    std::vector<std::string> notes;  // what else to know beforehand
-    bool isShown = true;             // otherwise another worker shows the same
+    Step targetStep = 0;                // 0: until the time is over
+    std::uint64_t checkpointBytes = 0;  // 0: not known
+    std::vector<std::string> notes;     // what else to know beforehand
+    bool isShown = true;                // otherwise another worker shows the same
   };
   struct Progress {
     Step step = 0;        // done
@@ -61,6 +66,7 @@ class RunObserver {
     double learningRate = 0;
     double secondsLeft = -1;  // negative: unknown
     bool logPoint = false;    // logged() follows
+    VirtualClock clock{};
   };
 
   // One of a center's workers, now and then.
@@ -78,6 +84,8 @@ class RunObserver {
   virtual void logged(const TrainPoint&) {}
   virtual void evaluated(const EvaluationPoint&) {}  // on the way; the last one is in the summary
   virtual void checkpointed(Step) {}
+  // A checkpoint, perhaps of some steps ago, is on the disk, so many seconds after it was begun.
+  virtual void checkpointWritten(double) {}
   virtual void warned(const std::string&) {}
 };
 
@@ -96,10 +104,12 @@ RunSummary runTraining(const RunContext& context, RunConfig config, const JobDir
 // One of the workers of a center.
 struct CenterPlace {
   std::shared_ptr<Connector> servers;
-  Activity& activity;                       // told what it does
-  std::vector<int> cores = allowedCores();  // for its lanes
-  std::string name{};                       // for people
-  bool isFirst = true;                      // tells how the run starts
+  Activity& activity;             // told what it does
+  OwnedCores cores = ownCores();  // for its lanes
+  std::string name{};             // for people
+  Communicator* group =
+      nullptr;          // whose first worker speaks with the servers for all; none: this worker alone does
+  bool isFirst = true;  // tells how the run starts
 };
 
 // The same for a worker of a center. The worker that is the center's chief writes records and checkpoints; where it leaves, another

@@ -51,9 +51,12 @@ constexpr Range kRanges[] = {
     {"receipt-every", 0, kMostSteps},
     {"threads", 0, 256},
     {"workers", 1, 4096},
+    {"virtual", 0, 4096},
     {"batch-per-worker", 0, kMostItems},
     {"max-restarts", 0, kMostItems},
     {"avg-freq", 1, kMostSteps},
+    {"alpha", 0, 1},
+    {"probability", 0, 1},
     {"inner-steps", 1, kMostSteps},
     {"outer-lr", 0, 1e6},
     {"outer-momentum", 0, 1},
@@ -61,6 +64,7 @@ constexpr Range kRanges[] = {
     {"servers", 0, 1024},
     {"staleness", 0, kMostSteps},
     {"backups", 0, 4095},
+    {"groups", 0, 4096},
     {"recovery-wait", 0, 1e9},
     {"snapshot-every", 0, 1e9},
     {"data-threads", -1, 256},
@@ -89,14 +93,6 @@ Number parseNumber(const std::string& text, const std::string& shown, const char
     throw UsageError(fmt::format("{} takes {}, not '{}'", shown, what, text));
   }
   return value;
-}
-
-void checkWord(const char* kind, const std::string& text, const std::vector<std::string>& known) {
-  if (std::ranges::find(known, text) != known.end()) return;
-  const std::string nearest = nearestWord(text, known);
-  throw UsageError(fmt::format("there is no {} called '{}'{}; there are {}", kind, text,
-                               nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
-                               fmt::join(known, ", ")));
 }
 
 std::vector<std::string> optimizerNames() {
@@ -138,19 +134,19 @@ void checkText(std::string_view name, const std::string& text, const std::string
   } else if (name == "validation-split" || name == "test-split") {
     parseSplitPart(text, fmt::format("--{}", name));
   } else if (name == "optimizer") {
-    checkWord("optimizer", text, optimizerNames());
-  } else if (name == "sync") {
-    checkWord("synchronisation rule", text, {"bsp", "local", "diloco", "async", "ssp", "backup"});
+    requireWord("optimizer", text, optimizerNames());
   } else if (name == "wire") {
-    checkWord("wire format", text, {"fp32", "fp16"});
+    requireWord("wire format", text, {"fp32", "fp16"});
   } else if (name == "eval-on") {
-    checkWord("split", text, {"test", "validation"});
+    requireWord("split", text, {"test", "validation"});
   } else if (name == "parallel") {
     parseStrategy(text, shown);
   } else if (name == "split") {
     checkSplit(text, shown);
   } else if (name == "mesh") {
     checkMesh(text, shown);
+  } else if (name == "grains-per-worker") {
+    if (!text.empty()) parseGrainsPerWorker(text, shown);
   } else if (name == "schedule") {
     parseSchedule(text, {.samples = 1000, .batch = 1});
   } else if (name == "param-rule") {
@@ -253,6 +249,26 @@ void checkSetting(std::string_view name, const std::vector<std::string>& values,
   visitSettings(scratch, [&](const Setting& setting, auto& field) {
     if (name == setting.name) FromText{setting, values, shown}(field);
   });
+}
+
+std::vector<int> parseGrainsPerWorker(std::string_view text, const std::string& flag) {
+  constexpr std::size_t kMostWorkers = 4096;
+  std::vector<int> counts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    const std::string part(text.substr(begin, comma - begin));
+    const int count = parseNumber<int>(part, flag, "a number of grains for each worker, such as 4,2,2");
+    if (count < 1 || count > kMostItems) {
+      throw UsageError(fmt::format("{} needs at least one grain for each worker, and at most {}, not {}",
+                                   flag, rangeText(kMostItems), count));
+    }
+    counts.push_back(count);
+    if (counts.size() > kMostWorkers) {
+      throw UsageError(fmt::format("{} names more than {} workers", flag, kMostWorkers));
+    }
+    begin = comma + 1;
+  }
+  return counts;
 }
 
 bool isUtf8(std::string_view text) {

@@ -18,6 +18,7 @@
 
 #include "models/network.h"
 #include "parallel/strategy.h"
+#include "sync/exchange_rule.h"
 
 namespace cohort {
 
@@ -58,7 +59,9 @@ struct RunConfig {
 
   // How workers agree.
   std::string sync = "bsp";
-  std::int64_t avgFreq = 1;      // local
+  std::int64_t avgFreq = 1;      // local, easgd
+  double alpha = 0.5;            // easgd
+  double probability = 0.1;      // gossip
   std::int64_t innerSteps = 50;  // diloco
   double outerLearningRate = 0.7;
   double outerMomentum = 0.9;
@@ -67,6 +70,12 @@ struct RunConfig {
   std::int64_t staleness = 3;  // ssp
   std::int64_t backups = 1;    // backup
   bool scaleStale = false;     // async, ssp
+  std::int64_t groups = 0;     // group
+  std::string between = "async";
+
+  // In virtual time.
+  std::int64_t virtualWorkers = 0;  // 0: real ones
+  std::string cluster;              // a file
 
   // How workers divide the network. The bits depend on it, but a run may go on with another division.
   std::string parallel = "data";
@@ -91,11 +100,13 @@ struct RunConfig {
   bool pin = true;
   std::int64_t workers = 1;
   std::int64_t batchPerWorker = 0;  // 0: batchSize counts
+  std::string grainsPerWorker;      // empty: by the workers' lanes
   std::int64_t maxRestarts = 3;
   bool elastic = false;
   double stallTimeout = 60;   // seconds
   double recoveryWait = 60;   // seconds
   double snapshotEvery = 30;  // seconds
+  bool journal = true;        // with a center
   std::string chaos;          // a number; empty: none
 
   bool operator==(const RunConfig&) const = default;
@@ -196,6 +207,8 @@ void visitSettings(Config& c, Visit&& visit) {
         c.workers);
   visit(Setting{"batch-per-worker", group, "N", "instead of --batch-size: samples of each worker in a step"},
         c.batchPerWorker);
+  visit(Setting{"grains-per-worker", group, "LIST", "such as 4,2,2 (default: in proportion to their lanes)"},
+        c.grainsPerWorker);
   visit(
       Setting{"parallel", group, "HOW", "data, model or hybrid: how workers divide layers; docs/parallel.md"},
       c.parallel);
@@ -203,9 +216,9 @@ void visitSettings(Config& c, Visit&& visit) {
         c.splits);
   visit(Setting{"mesh", group, "D,M", "data=D,model=M: D groups that divide the batch, of M workers each"},
         c.mesh);
-  visit(Setting{"sync", group, "RULE",
-                "bsp, local, diloco; with a center async, ssp, backup; docs/workers.md", true},
-        c.sync);
+  visit(
+      Setting{"sync", group, "RULE", "bsp, local, diloco, async, ssp, backup, easgd, gossip or group", true},
+      c.sync);
   visit(Setting{"servers", group, "M", "servers of a center (default: 1 for rules that need one); bsp too"},
         c.servers);
   visit(Setting{"staleness", group, "S", "ssp: steps that a worker may be ahead of the slowest"},
@@ -213,12 +226,24 @@ void visitSettings(Config& c, Visit&& visit) {
   visit(Setting{"backups", group, "B", "backup: workers whose part of a step is not waited for"}, c.backups);
   visit(Setting{"scale-stale", group, "", "async, ssp: smaller steps for gradients of older weights"},
         c.scaleStale);
+  visit(Setting{"groups", group, "G", "group: so many, each of them one member of the center"}, c.groups);
+  visit(Setting{"between", group, "RULE", "group: async, easgd or gossip, by which groups meet", true},
+        c.between);
   visit(Setting{"recovery-wait", group, "T",
                 "how long workers try to reach a server, and may stand still meanwhile"},
         c.recoveryWait);
-  visit(Setting{"snapshot-every", group, "T", "async, ssp: how often servers keep what they have; 0: never"},
+  visit(Setting{"snapshot-every", group, "T",
+                "async, ssp, easgd, gossip: how often servers keep a copy; 0: never"},
         c.snapshotEvery);
-  visit(Setting{"avg-freq", group, "K", "local: steps between averagings"}, c.avgFreq);
+  visit(Setting{"journal", group, "", "keep a center's order of updates, for replay (--no-journal: do not)"},
+        c.journal);
+  visit(Setting{"avg-freq", group, "K", "local: steps between averagings; easgd: between exchanges"},
+        c.avgFreq);
+  visit(Setting{"alpha", group, "A", "easgd: how far worker and center move to each other in an exchange"},
+        c.alpha);
+  visit(
+      Setting{"probability", group, "P", "gossip: of a letter to another worker, after each step of its own"},
+      c.probability);
   visit(Setting{"inner-steps", group, "H", "diloco: steps between outer steps"}, c.innerSteps);
   visit(Setting{"outer-lr", group, "X", "diloco: rate of the outer step"}, c.outerLearningRate);
   visit(Setting{"outer-momentum", group, "X", "diloco: Nesterov momentum of the outer step"},
@@ -226,6 +251,10 @@ void visitSettings(Config& c, Visit&& visit) {
   visit(
       Setting{"wire", group, "TYPE", "fp32, or fp16: half the bytes, but not the same bits for any workers"},
       c.wire);
+  visit(Setting{"virtual", group, "N", "N workers in this process and virtual time; docs/virtual.md", true},
+        c.virtualWorkers);
+  visit(Setting{"cluster", group, "FILE", "virtual: its hosts, cables, stragglers and failures (YAML)"},
+        c.cluster);
   visit(Setting{"max-restarts", group, "N",
                 "restarts in a row without a new checkpoint (with a center: a step)"},
         c.maxRestarts);
@@ -263,16 +292,36 @@ std::optional<bool> parseSwitch(std::string_view text);
 // mode) forgets parallel, split and mesh; grains follow the batch size where they were not given with it, and the workers a mesh or
 // a mode where nobody gives them. UsageError where a given value contradicts a defining one that is stored.
 RunConfig resolveLayers(const NetworkRegistry& networks, const std::optional<std::string>& stored,
-                        std::span<const GivenSettings> layers);
+                        std::span<const GivenSettings> layers,
+                        const ExchangeRules& rules = builtinExchangeRules());
 // With one layer.
 RunConfig resolveConfig(const NetworkRegistry& networks, const std::optional<std::string>& stored,
-                        const GivenSettings& given);
+                        const GivenSettings& given, const ExchangeRules& rules = builtinExchangeRules());
+
+// UsageError where nobody knows its synchronisation rule.
+void requireRule(const RunConfig& config, const ExchangeRules& rules);
 
 // Whether its workers talk to a center.
 bool hasCenter(const RunConfig& config);
+// Workers that are one member of the center together: 1 but for groups.
+int groupSize(const RunConfig& config);
+// By which members of a center meet: between groups, or as all workers synchronise.
+const std::string& centerRule(const RunConfig& config);
+// Whether a step is one worker's or group's, on a batch of its own.
+bool stepsAlone(const RunConfig& config);
+// Whether workers of its center have weights of their own: easgd, gossip, and users' own rules.
+bool exchanges(const RunConfig& config);
+// Whether these send each other letters.
+bool gossips(const RunConfig& config);
 
 // UsageError where there are more workers than grains, or a rule's settings do not fit.
 void requireWorkers(const RunConfig& config);
+
+// UsageError where workers do not divide into the groups that are asked for.
+void requireGroups(const RunConfig& config);
+
+// "4,2,2" -> these; UsageError where a text is no list of numbers from 1 on.
+std::vector<int> parseGrainsPerWorker(std::string_view text, const std::string& flag);
 
 // How its workers divide the network, for any network: a rule may still fit none of its layers.
 Strategy strategyOf(const RunConfig& config);
@@ -280,6 +329,9 @@ Strategy strategyOf(const RunConfig& config);
 Mesh meshOf(const RunConfig& config, int workers);
 // Whether some layers may be split by model.
 bool splitsModel(const RunConfig& config);
+
+// UsageError where virtual workers are asked for what only real ones do.
+void requireVirtual(const RunConfig& config);
 
 // UsageError where the division of the network does not fit the workers or their rule.
 void requireParallel(const RunConfig& config);

@@ -368,6 +368,29 @@ TEST(Division, WhatDoesNotFitIsRefused) {
   EXPECT_NO_THROW(checkSetting("split", {"a{0,99}123456789=model"}, "--split"));
 }
 
+TEST(GrainsPerWorker, AreForTheWorkersAndGrainsThatTheyWereSaidOf) {
+  const GivenSettings said{{"workers", {"3"}}, {"grains-per-worker", {"2,1,1"}}};
+  const RunConfig config = resolve(said);
+  EXPECT_EQ(config.grainsPerWorker, "2,1,1");
+  EXPECT_EQ(resolve({}, toYaml(config)), config);
+  EXPECT_EQ(resolve({{"workers", {"2"}}}, toYaml(config)).grainsPerWorker, "") << "those of before are over";
+  EXPECT_EQ(resolve({{"workers", {"2"}}, {"grains-per-worker", {"1,3"}}}, toYaml(config)).grainsPerWorker,
+            "1,3");
+  EXPECT_EQ(resolve({{"grains-per-worker", {""}}}, toYaml(config)).grainsPerWorker, "");
+  EXPECT_EQ(errorOf<UsageError>([&] {
+              resolveAll({said, {{"workers", {"2"}}}});
+            }),
+            "--grains-per-worker 2,1,1 is 4 grains on 3 workers, and a step has 4 on 2; give 2 numbers that "
+            "add up to 4");
+  EXPECT_MENTIONS(usageErrorOf({{"grains-per-worker", {"3"}}}),
+                  "is 3 grains on 1 worker, and a step has 4 on 1");
+  EXPECT_EQ(parseGrainsPerWorker("4,2,2", "--grains-per-worker"), (std::vector<int>{4, 2, 2}));
+  for (const char* wrong :
+       {"", ",", "4,", "4,,4", "4 4", "-1", "0", "4,0", "1e1", "99999999999", "20000000"}) {
+    EXPECT_THROW(parseGrainsPerWorker(wrong, "--grains-per-worker"), UsageError) << wrong;
+  }
+}
+
 TEST(RunConfig, ARecipeWithoutSizesIsRefused) {
   NetworkRegistry networks;
   networks.add(

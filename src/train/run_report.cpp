@@ -64,13 +64,15 @@ void RunReport::addSteps(Step before, Step step, const LossSum& sums, double sec
        .imagesPerSecond = speed,
        .learningRate = learningRate(step - 1),
        .secondsLeft = known ? static_cast<double>((target_ - step) * config_.batchSize) / speed : -1,
-       .logPoint = isLogPoint(step)});
+       .logPoint = isLogPoint(step),
+       .clock = clock_});
 }
 
 void RunReport::logPoint(Step step, const TimeShares& seconds) {
   const double epoch = static_cast<double>(step * config_.batchSize) / static_cast<double>(samples_);
-  const TrainPoint point = log_.take(step, epoch, learningRate(step - 1),
-                                     {.seconds = seconds, .elapsed = secondsSince(processStart_)});
+  TrainPoint point = log_.take(step, epoch, learningRate(step - 1),
+                               {.seconds = seconds, .elapsed = secondsSince(processStart_)});
+  point.clock = clock_;
   recorder_->add(point);
   observer_.logged(point);
 }
@@ -82,7 +84,8 @@ EvaluationPoint RunReport::addEvaluation(Step step, const LossSum& sums) {
                         .loss = sums.meanLoss(),
                         .accuracy = sums.accuracy(),
                         .top5 = sums.top5Accuracy(),
-                        .samples = sums.samples};
+                        .samples = sums.samples,
+                        .clock = clock_};
   recorder_->add(point);
   return point;
 }
@@ -92,6 +95,7 @@ void RunReport::fill(RunSummary& summary, Step step) const {
   summary.dataset = config_.dataset;
   summary.evaluatedOn = config_.evalOn;
   summary.step = step;
+  summary.batchSize = config_.batchSize;
   summary.loss = meanOfKnown(losses_);
   if (!summary.interrupted) summary.evaluation = evaluation_;
   summary.speed = times_.statistics(config_.batchSize);

@@ -33,6 +33,9 @@ class RunReport {
   void logPoint(Step step, const TimeShares& seconds);
   EvaluationPoint addEvaluation(Step step, const LossSum& sums);
 
+  // Of a run in virtual time: how far it is, for the points to come.
+  void tell(const VirtualClock& clock) { clock_ = clock; }
+
   // What is known here of a summary, at this step.
   void fill(RunSummary& summary, Step step) const;
   const StepTimes& times() const { return times_; }
@@ -52,6 +55,7 @@ class RunReport {
   std::size_t reported_ = 0;
   StepLog log_;
   std::optional<LossSum> evaluation_;
+  VirtualClock clock_;
 };
 
 }  // namespace cohort

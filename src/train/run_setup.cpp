@@ -133,13 +133,33 @@ ShardOptions shardOptions(const RunConfig& config, std::int64_t samples) {
           .grains = static_cast<int>(config.grains)};
 }
 
+ShardOptions centerShardOptions(const RunConfig& config, std::int64_t samples) {
+  ShardOptions options = shardOptions(config, samples);
+  if (exchanges(config)) options.optimizer = {};
+  return options;
+}
+
+std::unique_ptr<OwnState> makeOwnState(const RunContext& context, const RunConfig& config,
+                                       const ParameterLayout& layout, std::int64_t samples,
+                                       std::span<const ArenaRange> slices) {
+  const ExchangeSettings settings{.every = config.avgFreq,
+                                  .alpha = config.alpha,
+                                  .workers = static_cast<int>(config.workers) / groupSize(config),
+                                  .probability = config.probability,
+                                  .seed = config.seed};
+  return std::make_unique<OwnState>(
+      layout, shardOptions(config, samples),
+      [&rules = context.rules, name = centerRule(config), settings] { return rules.make(name, settings); },
+      std::vector<ArenaRange>(slices.begin(), slices.end()));
+}
+
 int threadsOf(const RunConfig& config, const WorkerPlace& place) {
   if (config.threads > 0) return static_cast<int>(config.threads);
-  return std::max(1, static_cast<int>(place.cores.size()));
+  return place.cores.lanes;
 }
 
 std::vector<int> coresOf(const RunConfig& config, const WorkerPlace& place, int lanes) {
-  return config.pin && lanes >= static_cast<int>(place.cores.size()) ? place.cores : std::vector<int>();
+  return config.pin && lanes >= place.cores.cores ? place.cores.threads : std::vector<int>();
 }
 
 int lanesOf(const RunConfig& config, const WorkerPlace& place, int grains) {

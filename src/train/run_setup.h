@@ -7,6 +7,7 @@
 
 #include "data/dataset.h"
 #include "optim/shard.h"
+#include "sync/own_state.h"
 #include "train/checkpoint.h"
 #include "train/engine_model.h"
 #include "train/model.h"
@@ -31,6 +32,12 @@ std::optional<Graph> graphOf(const RunContext& context, const RunConfig& config)
 std::unique_ptr<Model> makeModel(const RunContext& context, const RunConfig& config, Lanes& lanes,
                                  std::optional<GroupPart> part = {});
 ShardOptions shardOptions(const RunConfig& config, std::int64_t samples);
+// Of what a center has: where workers have weights of their own, the optimizer is theirs.
+ShardOptions centerShardOptions(const RunConfig& config, std::int64_t samples);
+// What such a worker has. The context and the layout outlive it.
+std::unique_ptr<OwnState> makeOwnState(const RunContext& context, const RunConfig& config,
+                                       const ParameterLayout& layout, std::int64_t samples,
+                                       std::span<const ArenaRange> slices = {});
 
 // Threads that this worker may have as lanes: as configured, or one for each of its cores.
 int threadsOf(const RunConfig& config, const WorkerPlace& place);

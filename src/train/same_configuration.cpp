@@ -41,8 +41,13 @@ std::string sharedConfiguration(const RunConfig& config) {
   shared.chaos.clear();
   shared.maxRestarts = 0;
   shared.elastic = false;
-  shared.stallTimeout = shared.recoveryWait = shared.snapshotEvery = 0;
-  if (shared.sync != "backup") shared.workers = 0;
+  shared.stallTimeout = 1;
+  shared.recoveryWait = shared.snapshotEvery = 0;
+  shared.journal = true;
+  if (shared.sync != "backup") {
+    shared.workers = 1;
+    shared.groups = 0;
+  }
   return toYaml(shared);
 }
 

@@ -6,7 +6,7 @@
 
 namespace cohort {
 
-// The settings that all workers of a run have in common, as text.
+// The settings that all workers of a run have in common, as text that can be read again (config_file.h).
 std::string sharedConfiguration(const RunConfig& config);
 // UsageError, with the first difference, where a run's configuration is another.
 void requireSharedConfiguration(const RunConfig& own, const std::string& shared);

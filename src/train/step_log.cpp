@@ -28,7 +28,8 @@ TrainPoint StepLog::take(Step step, double epoch, double learningRate, const Tot
           .learningRate = learningRate,
           .imagesPerSecond = stepSeconds > 0 ? static_cast<double>(sums.samples) / stepSeconds : 0,
           .elapsedSeconds = totals.elapsed,
-          .seconds = difference(totals.seconds, before.seconds)};
+          .seconds = difference(totals.seconds, before.seconds),
+          .clock = {}};
 }
 
 }  // namespace cohort

@@ -22,30 +22,56 @@ void visitFields(Worker& w, Visit&& visit) {
 }
 
 nlohmann::ordered_json jsonOf(const WorkerSummary& worker) {
-  nlohmann::ordered_json json;
-  visitFields(worker, [&](const char* key, const auto& field) { json[key] = field; });
-  return json;
+  nlohmann::ordered_json object;
+  visitFields(worker, [&](const char* key, const auto& field) { object[key] = field; });
+  return object;
 }
 
 nlohmann::ordered_json jsonOf(const std::vector<ServerStatus>& center) {
   const ServerStatus& leader = center.front();
-  nlohmann::ordered_json json{{"rule", leader.rule}, {"dropped", leader.dropped}};
-  json["members"] = nlohmann::ordered_json::array();
+  nlohmann::ordered_json object{{"rule", leader.rule}, {"dropped", leader.dropped}};
+  object["members"] = nlohmann::ordered_json::array();
   for (const ServerStatus::Member& member : leader.members) {
-    json["members"].push_back({{"name", member.name}, {"works", member.finished}, {"chief", member.isChief}});
+    object["members"].push_back(
+        {{"name", member.name}, {"works", member.finished}, {"chief", member.isChief}});
   }
-  json["servers"] = nlohmann::ordered_json::array();
+  object["servers"] = nlohmann::ordered_json::array();
   for (const ServerStatus& server : center) {
-    json["servers"].push_back({{"parameters", server.floats},
-                               {"updates", server.version},
-                               {"update_s", server.updateSeconds},
-                               {"duplicates", server.duplicates},
-                               {"lost", server.lost},
-                               {"staleness", server.staleness},
-                               {"bytes_received", server.bytesReceived},
-                               {"bytes_sent", server.bytesSent}});
+    object["servers"].push_back({{"parameters", server.floats},
+                                 {"updates", server.version},
+                                 {"update_s", server.updateSeconds},
+                                 {"duplicates", server.duplicates},
+                                 {"lost", server.lost},
+                                 {"staleness", server.staleness},
+                                 {"bytes_received", server.bytesReceived},
+                                 {"bytes_sent", server.bytesSent}});
+    if (server.shares) {
+      object["servers"].back()["shares"] = {{"workers", server.shares->workers},
+                                            {"mail", server.shares->mail},
+                                            {"nobodys", server.shares->nobodys}};
+    }
   }
-  return json;
+  return object;
+}
+
+nlohmann::ordered_json jsonOf(const RunSummary::Virtual& run) {
+  const VirtualOutcome& all = run.outcome;
+  nlohmann::ordered_json object{{"workers", run.workers}, {"servers", run.servers},
+                                {"samples", run.samples}, {"bytes", all.bytes},
+                                {"events", all.events},   {"failures", all.failures},
+                                {"lost", all.lost},       {"dropped", all.dropped}};
+  object["staleness"] = nlohmann::ordered_json::array();
+  for (const auto& [staleness, updates] : all.staleness) object["staleness"].push_back({staleness, updates});
+  object["classes"] = nlohmann::ordered_json::array();
+  for (const VirtualOutcome::Class& own : all.classes) {
+    object["classes"].push_back({{"name", own.name},
+                                 {"workers", own.workers},
+                                 {"works", own.works},
+                                 {"compute_s", secondsOf(own.computing)},
+                                 {"wait_s", secondsOf(own.waiting)},
+                                 {"away_s", secondsOf(own.away)}});
+  }
+  return object;
 }
 
 }  // namespace
@@ -62,6 +88,21 @@ WorkerSummary workerSummary(const std::string& text) {
     if (!value.is_null()) value.get_to(field);
   });
   return worker;
+}
+
+double RunSummary::movedBytesPerSample() const {
+  const auto steps = static_cast<double>(step - startStep);
+  double bytes = 0;
+  double samples = steps * static_cast<double>(batchSize);
+  if (inVirtualTime) {
+    bytes = static_cast<double>(inVirtualTime->outcome.bytes);
+    samples = static_cast<double>(inVirtualTime->samples);
+  } else {
+    for (const WorkerSummary& worker : workers) bytes += worker.sentBytesPerStep * steps;
+    for (const ServerStatus& server : center)
+      bytes += static_cast<double>(server.bytesReceived + server.bytesSent);
+  }
+  return samples > 0 ? bytes / samples : 0;
 }
 
 void addTimes(RunSummary& summary, const TimeShares& seconds) {
@@ -99,6 +140,7 @@ std::string toJson(const RunSummary& s) {
       {"checkpoint_s", s.checkpointSeconds},
       {"evaluation_s", s.evaluationSeconds},
       {"sent_bytes_per_step", s.sentBytesPerStep},
+      {"moved_bytes_per_sample", s.movedBytesPerSample()},
       {"peak_memory_bytes", s.peakMemoryBytes},
       {"threads", s.threads},
       {"time_share_conv", nullptr},
@@ -109,6 +151,8 @@ std::string toJson(const RunSummary& s) {
       {"weights_hash", s.weightsHash},
       {"checkpoint", s.checkpoint},
       {"interrupted", s.interrupted},
+      {"virtual_s", nullptr},
+      {"samples_per_virtual_s", nullptr},
   };
   if (s.evaluation) {
     json["accuracy"] = s.evaluation->accuracy();
@@ -124,6 +168,11 @@ std::string toJson(const RunSummary& s) {
   }
   json["workers"] = nlohmann::ordered_json::array();
   for (const WorkerSummary& worker : s.workers) json["workers"].push_back(jsonOf(worker));
+  if (s.inVirtualTime) {
+    json["virtual_s"] = secondsOf(s.inVirtualTime->outcome.time);
+    json["samples_per_virtual_s"] = s.inVirtualTime->samplesPerSecond();
+    json["virtual"] = jsonOf(*s.inVirtualTime);
+  }
   if (!s.center.empty()) json["center"] = jsonOf(s.center);
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

@@ -9,6 +9,7 @@
 #include "base/trainable.h"
 #include "center/status.h"
 #include "report/records.h"
+#include "simulation/virtual_outcome.h"
 #include "train/statistics.h"
 
 namespace cohort {
@@ -55,6 +56,7 @@ struct RunSummary {
   double checkpointSeconds = 0;  // that training stood still
   double evaluationSeconds = 0;
   double sentBytesPerStep = 0;  // a worker's, on average
+  std::int64_t batchSize = 0;
   std::int64_t peakMemoryBytes = 0;
   // Of the first worker's time in layers, by their kind; collectives with the time that they wait.
   struct LayerShares {
@@ -73,6 +75,21 @@ struct RunSummary {
   bool isChief = true;                 // of a center's workers, whose summary is the run's
   std::vector<WorkerSummary> workers;  // by rank; on the first one only
   std::vector<ServerStatus> center;    // its servers, at the end; none without one
+
+  struct Virtual {
+    VirtualOutcome outcome;
+    int workers = 0;
+    int servers = 0;
+    std::int64_t samples = 0;  // of all works that counted
+
+    double samplesPerSecond() const {
+      return outcome.time > 0 ? static_cast<double>(samples) / secondsOf(outcome.time) : 0;
+    }
+  };
+  std::optional<Virtual> inVirtualTime;
+
+  // Between workers, or between them and their servers, for each sample that was trained with.
+  double movedBytesPerSample() const;
 
   // Of the steps' time: how much training waited for data.
   double dataShare() const {

@@ -39,22 +39,26 @@ StepResult Trainer::step(Step step, const NextBatch& batches, Wishes wishes) {
 
 void Trainer::runLane(int index, Step step, const NextBatch& batches) {
   Lane& lane = lane_[static_cast<std::size_t>(index)];
+  LanePlace& place = activity_.lane(index);
   Clock::time_point lap = Clock::now();
   lane.model->refreshWeights({index, lanes_.count()});
   lanes_.meet();
   addLap(lap, lane.seconds.forward);
   const GrainRange mine = rule_.grainsOf(index);
   for (GrainIndex grain = mine.first; grain < mine.last; ++grain) {
-    activity_.beginReading();
+    place.set(LanePlace::Doing::Reading);
     const Batch batch = batches(index, step, grain);
-    activity_.endReading();
+    activity_.beat();
     addLap(lap, lane.seconds.data);
+    place.set(LanePlace::Doing::Forward);
     rule_.reportLoss(grain, lane.model->forward(batch));
     addLap(lap, lane.seconds.forward);
+    place.set(LanePlace::Doing::Backward);
     lane.model->backward(rule_.sinkFor(grain));
     activity_.beat();
     addLap(lap, lane.seconds.backward);
   }
+  place.set(LanePlace::Doing::Nothing);
 }
 
 PhaseSeconds Trainer::seconds() const {

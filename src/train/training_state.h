@@ -8,6 +8,7 @@
 
 #include "base/float_buffer.h"
 #include "base/parameter.h"
+#include "center/moment.h"
 #include "optim/shard.h"
 #include "sync/bucket_plan.h"
 
@@ -34,7 +35,8 @@ struct TrainingState {
   FloatBuffer weights;             // all of them, on every worker
   std::vector<std::string> slots;  // every shard's; a worker may have no slice of a very small network
   std::vector<Shard> shards;
-  Step step = 0;  // the next one to compute
+  Step step = 0;          // the next one to compute
+  CenterMoment moment{};  // of a center: whose state this is, where that is known
 
   // Rules with weights of their own: the shard is the whole arena's, and its slots are one worker's.
   struct OwnSlots {

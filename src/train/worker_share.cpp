@@ -1,8 +1,10 @@
 #include "train/worker_share.h"
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
-#include <vector>
+
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "sync/bulk_synchronous.h"
@@ -15,9 +17,50 @@ constexpr int kRuleTags = 16;  // a rule's own, beside its exchange's
 
 }  // namespace
 
-int laneCount(const DividedRun* divided, const Communicator& workers, int grains, int threads) {
-  if (divided != nullptr) return divided->lanes;
-  return std::min(threads, grainsOfWorker(grains, workers.rank(), workers.size()).count());
+GrainShares shareGrains(const Channel& workers, const RunConfig& config, int threads) {
+  std::string list;
+  for (const std::string& text : workers.gather(std::to_string(threads), "its number of lanes")) {
+    list += text + " ";
+  }
+  std::istringstream all(workers.broadcast(list, "the workers' numbers of lanes"));
+  const int size = workers.workers().size();
+  const auto grains = static_cast<int>(config.grains);
+  GrainShares shares{.division = GrainDivision::equal(grains, size)};
+  for (int count = 0; all >> count;) shares.threads.push_back(count);
+  COHORT_CHECK(static_cast<int>(shares.threads.size()) == size, "every worker has told its lanes");
+  if (!config.grainsPerWorker.empty()) {
+    shares.division = GrainDivision(parseGrainsPerWorker(config.grainsPerWorker, "--grains-per-worker"));
+  } else if ((config.sync == "bsp" || config.sync == "group") && config.wire == "fp32") {
+    // Of other bits one could not tell which division they come from.
+    shares.division = GrainDivision::byLanes(grains, shares.threads);
+  }
+  return shares;
+}
+
+std::string noteOf(const GrainShares& shares, const RunConfig& config) {
+  const bool isGiven = !config.grainsPerWorker.empty();
+  const bool areEqual =
+      std::ranges::all_of(shares.threads, [&](int threads) { return threads == shares.threads.front(); });
+  if (areEqual && !isGiven) return "";
+  std::vector<std::string> texts;
+  const std::vector<int> counts = shares.division.counts();
+  for (std::size_t first = 0, last = 0; first < counts.size(); first = last) {
+    while (last < counts.size() && counts[last] == counts[first] &&
+           shares.threads[last] == shares.threads[first])
+      ++last;
+    texts.push_back(fmt::format("{} {} of them on {} lane{}",
+                                last - first == 1 ? fmt::format("worker {} has", first)
+                                                  : fmt::format("workers {}-{} have", first, last - 1),
+                                counts[first], std::min(shares.threads[first], counts[first]),
+                                std::min(shares.threads[first], counts[first]) == 1 ? "" : "s"));
+  }
+  return fmt::format("grains are divided {}: {}",
+                     isGiven ? "as --grains-per-worker says" : "by the workers' lanes",
+                     fmt::join(texts, ", "));
+}
+
+int laneCount(const DividedRun* divided, const GrainRange& own, int threads) {
+  return divided != nullptr ? divided->lanes : std::min(threads, own.count());
 }
 
 std::optional<GroupPart> groupPartOf(const DividedRun* divided, Communicator& workers) {
@@ -26,15 +69,15 @@ std::optional<GroupPart> groupPartOf(const DividedRun* divided, Communicator& wo
 }
 
 WorkerShare::WorkerShare(Communicator& workers, const ParameterLayout& layout, const DividedRun* divided,
-                         int grains)
-    : workers_(workers), divided_(divided), grains_(grains) {
+                         GrainDivision division)
+    : workers_(workers), divided_(divided), division_(std::move(division)) {
   if (divided_ != nullptr) {
     owned_ = divided_->plan.owned();
     COHORT_CHECK(DividedSynchronous::tagCount(divided_->plan) <= kAveragesTag, "tags do not overlap");
   } else {
     plan_.emplace(layout, workers.size());
     owned_ = plan_->ownership();
-    COHORT_CHECK(ShardExchange::tagCount(*plan_, GrainTree(grains)) + kRuleTags <= kAveragesTag,
+    COHORT_CHECK(ShardExchange::tagCount(*plan_, GrainTree(division_.grains())) + kRuleTags <= kAveragesTag,
                  "tags do not overlap");
   }
 }
@@ -47,10 +90,8 @@ std::unique_ptr<SyncRule> WorkerShare::makeRule(TrainingState& state, int lanes,
                                                 state.shards, state.weights.span(), divided_->rounds.count(),
                                                 lanes, wire);
   }
-  if (workers_.size() == 1)
-    return std::make_unique<BulkSynchronous>(workers_, state.layout, state.shards, grains_, lanes);
-  return std::make_unique<ShardedBulkSynchronous>(workers_, state.layout, *plan_, state.shards,
-                                                  state.weights.span(), grains_, lanes, wire);
+  return makeBulkSynchronous(workers_, state.layout, *plan_, state.shards, state.weights.span(), division_,
+                             lanes, wire);
 }
 
 std::unique_ptr<SliceGather> WorkerShare::makeCompletion(TrainingState& state) const {

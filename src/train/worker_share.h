@@ -7,7 +7,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
+#include "base/grain_division.h"
+#include "comm/channel.h"
 #include "comm/communicator.h"
 #include "data/prefetch.h"
 #include "sync/bucket_plan.h"
@@ -26,15 +30,26 @@ constexpr int kGradientsTag = kAveragesTag + Communicator::kTags / 8;
 constexpr int kWeightsTag = kGradientsTag + Communicator::kTags / 8;
 constexpr int kCollectivesTag = kWeightsTag + Communicator::kTags / 8;
 
+// Every worker's grains where none divides its network, and the threads that it has for them.
+struct GrainShares {
+  GrainDivision division;
+  std::vector<int> threads{};  // by worker
+};
+// As configured, or where the rule lets it by all workers' threads, which they tell each other; all call this. `threads` are this worker's.
+GrainShares shareGrains(const Channel& workers, const RunConfig& config, int threads);
+// What to know of it beforehand; empty where all are equal.
+std::string noteOf(const GrainShares& shares, const RunConfig& config);
+
 // As many as a step has units (grains of its own, or rounds) for this worker, and it has threads.
-int laneCount(const DividedRun* divided, const Communicator& workers, int grains, int threads);
+int laneCount(const DividedRun* divided, const GrainRange& own, int threads);
 // For the worker's model.
 std::optional<GroupPart> groupPartOf(const DividedRun* divided, Communicator& workers);
 
 class WorkerShare {
  public:
   // `layout` is the whole network's.
-  WorkerShare(Communicator& workers, const ParameterLayout& layout, const DividedRun* divided, int grains);
+  WorkerShare(Communicator& workers, const ParameterLayout& layout, const DividedRun* divided,
+              GrainDivision division);
 
   const Ownership& owned() const { return owned_; }
   std::span<const ArenaRange> own() const { return owned_[static_cast<std::size_t>(workers_.rank())]; }
@@ -49,7 +64,7 @@ class WorkerShare {
  private:
   Communicator& workers_;
   const DividedRun* divided_;
-  int grains_;
+  GrainDivision division_;
   std::optional<BucketPlan> plan_;
   Ownership owned_;
 };

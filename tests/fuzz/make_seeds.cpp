@@ -10,6 +10,7 @@
 #include "base/test_directory.h"
 #include "center/credentials.h"
 #include "center/grpc_frame.h"
+#include "center/journal_writer.h"
 #include "center/snapshot.h"
 #include "center/test_center.h"
 #include "data/cifar.h"
@@ -238,6 +239,19 @@ void addConfigurations(const Seeds& seeds) {
 }
 
 void addStrategies(const Seeds& seeds) {
+  seeds.add(
+      "cluster", "all",
+      "hosts:\n- {name: n, count: 8, cores: 16, speed: 1.5, workers: 1}\n- {name: s, workers: 0, servers: 1, "
+      "latency: 20us, "
+      "bandwidth: 25Gbit}\nlinks: {latency: 50us, bandwidth: 10Gbit}\nsame-host: {latency: 1us, bandwidth: "
+      "unlimited}\n"
+      "compute: {seconds-per-sample: 1ms, seconds-per-step: 0.25, jitter: 0.1, distribution: exponential}\n");
+  seeds.add("cluster", "troubles",
+            "stragglers:\n- {worker: 3, factor: 4, from: 10, until: 1m}\n- {host: worker1, factor: "
+            "1.5}\nfailures:\n"
+            "- {host: worker5, at: 30s, back: 10s}\n- {mean-time-between: 2h, back: never}\n");
+  seeds.add("cluster", "wrong",
+            "hosts: [{name: [], count: 1e9}, *a]\nlinks: {latency: -1us, latency: nan}\n");
   seeds.add("strategy", "layers", "conv1: data\nfc6: model\n");
   seeds.add("strategy", "expressions",
             "'conv(1|2)': data\n\"fc[6-8]\": model\n.*/branch_\\d{1,2}: model\n\"a=b\": data\n");
@@ -268,6 +282,8 @@ chart: {x: batch-size, y: accuracy, log: true}
 void addClusters(const Seeds& seeds) {
   seeds.add("host_list", "ranges", "n[1-3,07-09],login");
   seeds.add("host_list", "brackets", "rack[0-1]node[01-02]-ib0");
+  seeds.add("hosts_file", "roles",
+            "# a run\na:1\tps\nb:2 worker cores=0-1,4\n[::1]:3 worker\nn[1-2]:4 worker\ne evaluator\n");
   seeds.add("tf_config", "worker",
             R"({"cluster": {"chief": ["a:1"], "worker": ["b:2", "[::1]:3"], "ps": ["c:4"]},)"
             R"( "task": {"type": "worker", "index": 1}, "environment": "cloud"})");
@@ -374,6 +390,38 @@ void addSnapshots(const Seeds& seeds) {
   }
 }
 
+void addJournals(const Seeds& seeds) {
+  const TestDirectory folder;
+  for (const char* rule : {"async", "easgd", "gossip", "bsp", "backup"}) {
+    JournalHead head{.setup = tinySetup(rule, 4), .server = 1, .servers = 2, .life = 9, .version = 3};
+    const bool isAlone = head.setup.rule.name == "async" || head.setup.rule.hasOwnWeights;
+    if (isAlone) head.parent = 8;
+    JournalWriter writer(folder.path(), [](const std::string&) {});
+    writer.begin(head);
+    for (Step step = 3; step < 12; ++step) {
+      const std::vector<ServerVersion> seen{{7, step - 1}, {step == 3 ? 8U : 9U, step - step % 2}};
+      const std::vector<GrainRange> grains{{0, 1}, {2, 4}};
+      JournalUpdate update{.member = static_cast<MemberId>(step % 2), .step = step, .basis = step - step % 2};
+      const std::vector<Step> steps{step - 2, step - 1, step};
+      if (isAlone) update.seen = seen;
+      if (head.setup.rule.hasOwnWeights) {
+        update.exchange = (step - 1) / 2;
+        update.steps = steps;
+        if (update.exchange == 1) update.begunWith = seen;
+      }
+      if (head.setup.rule.name == "backup" && step % 2 == 0) update.grains = grains;
+      if (!isAlone) update.member = -1;
+      writer.add(update, 5);
+      if (applicationOf(head.setup.rule) == Application::Mail && step == 7)
+        writer.add({.member = update.member, .isLeaving = true}, 5);
+    }
+    writer.end();
+    const fs::path path = folder / journalName(head.setup.opening, head.server, head.life);
+    seeds.add("journal", rule, readWholeFile(path));
+    fs::remove(path);
+  }
+}
+
 void addFrames(const Seeds& seeds) {
   const std::vector<std::pair<std::string, wire::Envelope>> said = {
       {"hello", words::hello({})},
@@ -412,6 +460,7 @@ void makeSeeds(const fs::path& folder) {
   addCredentials(seeds);
   addConversations(seeds);
   addSnapshots(seeds);
+  addJournals(seeds);
   addFrames(seeds);
 }
 

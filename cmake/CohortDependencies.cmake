@@ -1,0 +1,46 @@
+# What Cohort is built with. All of it is looked for before anything is refused, so that whoever installs it by hand, or loads
+# modules for it, sees the whole list at once.
+
+set(COHORT_MISSING "")
+
+# cohort_need(NAME "what for" "Debian packages" [arguments of find_package]…)
+macro(cohort_need name purpose packages)
+  find_package(${name} QUIET ${ARGN})
+  if(NOT ${name}_FOUND)
+    string(APPEND COHORT_MISSING "\n  ${name} (${purpose}): Debian's ${packages}")
+    if(${name}_CONSIDERED_CONFIGS)
+      string(APPEND COHORT_MISSING "; not usable: ${${name}_CONSIDERED_CONFIGS}")
+    endif()
+    if(${name}_NOT_FOUND_MESSAGE)
+      string(STRIP "${${name}_NOT_FOUND_MESSAGE}" reason)
+      string(APPEND COHORT_MISSING " (${reason})")
+    endif()
+  endif()
+endmacro()
+
+cohort_need(Threads "threads" "libc6-dev")
+cohort_need(OpenMP "threads of the kernels" "g++" COMPONENTS CXX)
+cohort_need(ZLIB "compressed datasets" "zlib1g-dev")
+cohort_need(fmt "text formatting" "libfmt-dev")
+cohort_need(CLI11 "command line" "libcli11-dev")
+cohort_need(nlohmann_json "JSON" "nlohmann-json3-dev")
+cohort_need(Dnnl "oneDNN: the kernels" "libdnnl-dev")
+cohort_need(Xxhash "hashes of weights and files" "libxxhash-dev")
+cohort_need(Hwloc "which cores are neighbours" "libhwloc-dev")
+cohort_need(PNG "PNG images" "libpng-dev")
+cohort_need(libjpeg-turbo "JPEG images" "libturbojpeg0-dev and libjpeg62-turbo-dev")
+cohort_need(Protobuf "messages" "libprotobuf-dev and protobuf-compiler")
+cohort_need(gRPC "workers and their center" "libgrpc++-dev and protobuf-compiler-grpc" CONFIG)
+cohort_need(yaml-cpp "configurations" "libyaml-cpp-dev")
+cohort_need(CURL "cohort data fetch" "libcurl4-openssl-dev")
+cohort_need(OpenSSL "checksums and certificates" "libssl-dev")
+set(MPI_CXX_SKIP_MPICXX ON)  # the C interface is the one that MPI still has
+cohort_need(MPI "messages between workers" "libopenmpi-dev and openmpi-bin" COMPONENTS CXX)
+if(COHORT_TESTS)
+  cohort_need(GTest "the tests; or build with -DCOHORT_TESTS=OFF" "libgtest-dev")
+endif()
+
+if(COHORT_MISSING)
+  message(FATAL_ERROR "These libraries are missing:${COHORT_MISSING}\n"
+    "Install them, or load the modules that have them; then name their folders in CMAKE_PREFIX_PATH, and start again.")
+endif()
