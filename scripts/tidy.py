@@ -35,10 +35,15 @@ def cache_folder():
     return folder
 
 
+def is_of_tests(path):
+    return re.search(r"_test(_\d+)?\.cpp$", path) is not None
+
+
 def apart(entry, root):
-    """A file that only includes sources, to compile them together, as its sources: each with its options. Others as they are."""
+    """A file that only includes sources, to compile them together, as its sources: each with its options. Others as they are, and
+    those of tests: what is looked for in them does not depend on what stands before them, and most of the time goes into headers."""
     file = Path(entry["file"])
-    if file.parent.name != "batches":
+    if file.parent.name != "batches" or is_of_tests(entry["file"]):
         return [entry]
     sources = [str(root / "src" / name) for name in re.findall(r'^#include "(.*)"$', file.read_text(), re.M)]
     return [{**entry, "file": source, "command": entry["command"].replace(entry["file"], source)} for source in sources]
@@ -101,7 +106,7 @@ def look_at(build, root, entries):
     (database / "compile_commands.json").write_text(json.dumps(list(entries.values())))
 
     def look(path):
-        checks = ["--checks=" + ",".join(("-*", *CHECKS_OF_TESTS))] if path.endswith("_test.cpp") else []
+        checks = ["--checks=" + ",".join(("-*", *CHECKS_OF_TESTS))] if is_of_tests(path) else []
         key = key_of(entries[path], root, build, [version, configuration, " ".join(checks).encode()])
         if key and (folder / key).exists():
             return ""
@@ -167,6 +172,14 @@ def self_test():
             require(clean(), f"without {what} the file is not clean")
         require(clean("-DOTHER"), "another option is not clean")
         require(len(list(cache_folder().iterdir())) == 2, "the compiler's options are not part of the key")
+        batch_of_tests = build / "batches/a_test_0.cpp"
+        batch_of_tests.write_text('#include "a_test.cpp"\n')
+        known = {key: value.replace(str(batch), str(batch_of_tests)) for key, value in together.items()}
+        for text, is_clean in ((good["src/a.cpp"], True), (plants["an include that is there twice"][1], False)):
+            (root / "src/a_test.cpp").write_text(text)
+            with contextlib.redirect_stdout(io.StringIO()):
+                seen = look_at(build, root, {entry["file"]: entry for entry in apart(known, root)})
+            require(seen == is_clean, "tests that are compiled together are not looked at")
 
 
 def main():
