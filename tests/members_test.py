@@ -270,6 +270,21 @@ class Named(NamedMembers):
         self.finish(server)
         self.assertEqual(self.summary()["weights_hash"], self.calm())
 
+    def test_a_worker_that_comes_back_when_the_run_is_over(self):
+        run = [*OWN_PACE, "--sync", "async", "--recovery-wait", "10s"]
+        hosts = self.hosts(1, 2)
+        server = self.member(hosts, "ps", 0, *run)
+        first, second = (self.member(hosts, "worker", index, *run) for index in (0, 1))
+        self.reach(first, lambda: "own step" in self.log("worker-1") and self.newest() >= 200)
+        second.send_signal(signal.SIGSTOP)  # so that it starts its worker again only when all others have gone
+        os.kill(self.workers()[1], signal.SIGKILL)
+        self.finish(first)
+        self.finish(server)
+        second.send_signal(signal.SIGCONT)
+        _, errors = self.finish(second)
+        self.assertRegex(errors, r"worker 1 was ended by signal 9 \(Killed\) after step \d+; the others go on, starting it again")
+        self.assertEqual((self.summary()["step"], self.summary()["interrupted"]), (6000, False))
+
     def test_a_server_stops_the_run(self):
         hosts = self.hosts(1, 1)
         server, worker = self.member(hosts, "ps", 0, *LONG), self.member(hosts, "worker", 0, *LONG)

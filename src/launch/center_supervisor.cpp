@@ -20,6 +20,7 @@
 #include "launch/folders.h"
 #include "launch/member_process.h"
 #include "launch/process_end.h"
+#include "launch/run_end.h"
 #include "launch/supervisor_link.h"
 #include "launch/worker_watch.h"
 
@@ -57,6 +58,7 @@ class CenterSupervisor {
         snapshots_(snapshotFolder(job.path())),
         servers_(share_.servers.size()),
         members_(static_cast<std::size_t>(options.common.workers / options.groupSize)),
+        end_(job.path()),
         random_(options.common.chaos.value_or(0)) {
     makeFolder(logs_);
     if (options.share) watch_.endOnlyByInterrupts();
@@ -148,6 +150,7 @@ class CenterSupervisor {
   fs::path snapshots_;
   std::vector<Server> servers_;
   std::vector<Member> members_;
+  RunEndWatch end_;
   std::mt19937_64 random_;
   std::optional<CenterFile> file_;
   std::optional<Clock::time_point> chaosAt_;
@@ -334,7 +337,14 @@ void CenterSupervisor::lookAtMembers() {
     Member& member = members_[i];
     if (member.code) continue;
     member.code = endOf(static_cast<int>(i));
-    if (member.code && !isGood(*member.code) && !isAnyDone()) memberDied(static_cast<int>(i), *member.code);
+    if (!member.code || isGood(*member.code) || isAnyDone()) continue;
+    // One that was started again when others, elsewhere, were already taking their leave found nobody.
+    const bool isLost = !isWhole() && member.code == kPeerCode;
+    if (const std::optional<RunEnd> end = isLost ? end_.look() : std::nullopt) {
+      member.code = end->isInterrupted ? kResumeCode : 0;
+    } else {
+      memberDied(static_cast<int>(i), *member.code);
+    }
   }
 }
 

@@ -7,11 +7,10 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/file_lock.h"
+#include "launch/run_end.h"
 #include "launch/stall.h"
 #include "train/checkpoint.h"
 
@@ -19,7 +18,6 @@ namespace cohort {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 // A status is written once a second.
 constexpr double kFresh = 3;
@@ -101,16 +99,14 @@ std::string goOnText(const fs::path& directory) {
 
 // What summary.json tells, where it is of the last checkpoint; nothing where a later process was killed.
 std::optional<std::string> endText(const fs::path& directory) {
-  std::error_code unreadable;
-  if (!fs::exists(directory / "summary.json", unreadable)) return std::nullopt;
-  const Json json = Json::parse(readWholeFile(directory / "summary.json"), nullptr, false);
-  if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) return std::nullopt;
+  const std::optional<RunEnd> end = readRunEnd(directory);
+  if (!end) return std::nullopt;
   const std::vector<CheckpointFile> checkpoints = listCheckpoints(directory / "checkpoints");
-  const Step step = json["step"];
-  if (!checkpoints.empty() && checkpoints.back().step > step) return std::nullopt;
-  if (json.value("interrupted", false))
-    return fmt::format("the run was stopped after step {}: {}", step, goOnText(directory));
-  return fmt::format("the run is over: {} steps; {} tells more", step, (directory / "summary.json").string());
+  if (!checkpoints.empty() && checkpoints.back().step > end->step) return std::nullopt;
+  if (end->isInterrupted)
+    return fmt::format("the run was stopped after step {}: {}", end->step, goOnText(directory));
+  return fmt::format("the run is over: {} steps; {} tells more", end->step,
+                     (directory / "summary.json").string());
 }
 
 bool isUsed(const fs::path& directory) {
