@@ -25,7 +25,8 @@ enum class Layout : std::uint8_t {
 struct Held {
   Layout layout = Layout::Input;
   std::uint8_t moved = 0;
-  auto operator<=>(const Held&) const = default;
+  auto operator<=>(const Held&) const =
+      default;  // NOLINT(modernize-use-nullptr): of what the compiler writes
 };
 
 using State = std::vector<Held>;  // by value; the default for those that nobody reads any more

@@ -157,7 +157,7 @@ MemoryForecast memoryOf(const StepDivision& division, int worker, const StepSett
     if (lane.count() == 0) continue;
     memory.activations += values * sizeof(float);
     // Sums that wait for their other half: about log2 of them at once (see sync/tree_sum.h).
-    const int depth = std::bit_width(static_cast<unsigned>(lane.count())) - 1;
+    const auto depth = static_cast<int>(std::bit_width(static_cast<unsigned>(lane.count()))) - 1;
     memory.gradients += memory.weights * static_cast<std::size_t>(std::max(1, depth));
   }
   return memory;

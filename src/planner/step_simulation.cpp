@@ -63,18 +63,20 @@ class StepSimulation {
   // The lane goes on, now.
   void proceed(Lane& lane);
   void compute(Lane& lane, const LaneTask& task);
-  void begin(const Lane& lane, const LaneTask& task);
+  void begin(const Lane& from, const LaneTask& task);
   bool mustWait(Lane& lane, const LaneTask& task);
   void messageCame(Lane& lane, int place);
 
   // The node's gradients of the lane's unit are complete; returns how long the lane is busy applying buckets.
   double close(const Lane& lane, int node);
+  // Sends it to the owners of its slices. Whether it was the last one that this worker's own slice was waiting for.
   bool finishSum(int rank, const Part& part, int bucket);
   double updateSeconds(int rank, const Part& part, int bucket) const;
   void gradientCame(int rank, const Part& part, int bucket);
   void sendWeights(int rank, const Part& part, int bucket);
 
-  const Part& partOf(const Exchange& exchange, int place, int exchangeIndex) const;
+  // A worker's place in an exchange.
+  const Part& partOf(int rank, int exchange) const;
   std::string bucketName(const Part& part, int bucket) const {
     return fmt::format("{}bucket {}", exchange(part).isPrivate ? "private " : "", bucket);
   }
@@ -260,14 +262,13 @@ double StepSimulation::close(const Lane& lane, int node) {
   return seconds;
 }
 
-// Sends it to the owners of its slices. Whether it was the last one that this worker's own slice was waiting for.
 bool StepSimulation::finishSum(int rank, const Part& part, int bucket) {
   const Exchange& all = exchange(part);
   for (const int place : othersAfter(part.place, static_cast<int>(all.workers.size()))) {
     const std::size_t floats = all.buckets.slice(bucket, place).size();
     if (floats == 0) continue;
     const int owner = all.workers[index(place)];
-    const Part& its = partOf(all, place, part.exchange);
+    const Part& its = partOf(owner, part.exchange);
     const Communication::Busy busy =
         communication_.send(rank, owner, floats * index(settings_.wireFloatBytes),
                             [this, owner, &its, bucket] { gradientCame(owner, its, bucket); });
@@ -278,8 +279,8 @@ bool StepSimulation::finishSum(int rank, const Part& part, int bucket) {
   return --missing_[index(part.exchange)][index(bucket) * all.workers.size() + index(part.place)] == 0;
 }
 
-const StepDivision::Part& StepSimulation::partOf(const Exchange& all, int place, int exchangeIndex) const {
-  return *std::ranges::find(worker(all.workers[index(place)]).parts, exchangeIndex, &Part::exchange);
+const StepDivision::Part& StepSimulation::partOf(int rank, int exchange) const {
+  return *std::ranges::find(worker(rank).parts, exchange, &Part::exchange);
 }
 
 double StepSimulation::updateSeconds(int rank, const Part& part, int bucket) const {
