@@ -202,5 +202,20 @@ TEST(ChooseLayers, IsTheBestOfAllOnBranches) {
   expectBest({.graph = graph, .mesh = {.data = 1, .model = 4}}, 9);
 }
 
+// What is brought once serves all; and what comes before all parameters has no gradient to bring back.
+TEST(ChooseLayers, IsTheBestOfAllWhereSeveralReadAValue) {
+  ModelBuilder b({.channels = 16, .height = 8, .width = 8}, 16);
+  const ValueId image = b.maxPool(b.input(), 2, 2);
+  const ValueId stem = b.convRelu("stem", image, {.outputs = 32});
+  const ValueId left = b.conv("left", stem, {.outputs = 64});
+  const ValueId right = b.conv("right", stem, {.outputs = 64});
+  const ValueId first = b.conv("first", image, {.outputs = 64});
+  const ValueId x = b.globalAveragePool(b.add({left, right, first}));
+  b.softmaxLoss("loss", b.dense("logits", x, {.outputs = 16}));
+  const Graph graph = b.build();
+  expectBest({.graph = graph}, 10);
+  expectBest({.graph = graph, .mesh = {.data = 2, .model = 2}}, 11);
+}
+
 }  // namespace
 }  // namespace cohort
