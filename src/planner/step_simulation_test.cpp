@@ -118,10 +118,10 @@ TEST(SimulateStep, BucketsLeaveOnlyAfterTheLastGrain) {
   EXPECT_EQ(spansOf(step, 0, TimeSpan::kCommunication).front(), "gradients of bucket 0 to worker 1 12-12.5");
 }
 
-// Three grains of four are two nodes of the tree, (0, 1) and 2: two sums, of which the first leaves earlier.
+// The tree of five grains is ((0 1) 2) (3 4). The first worker has grains 0 and 1, one node of it; the second 2 and (3 4), two nodes.
 TEST(SimulateStep, GrainsThatAreNoSubtreeAreSentInSeveralSums) {
   const Graph graph = denseChain(1);
-  const StepSettings settings{.grains = 5};  // (0, 1), 2, 3, 4: the first worker has the former
+  const StepSettings settings{.grains = 5};
   const StepForecast step =
       simulate(graph, Strategy::data(), kTwoByData, settings, evenCosts(graph, kOneAndTwo), {.bandwidth = 0});
   const auto half = static_cast<std::size_t>(kLayerBytes) / 2;
