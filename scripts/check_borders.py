@@ -26,14 +26,15 @@ MAY_USE = {
     "fetch": {"data"},
     "models": {"graph"},
     "parallel": {"graph"},
+    "planner": {"graph", "cluster", "models", "parallel"},  # models in its tests alone
     "sync": {"optim", "comm", "center"},
     "simulation": {"optim", "cluster", "center", "sync"},
     "engine": {"graph", "comm", "parallel"},
-    "train": {"graph", "data", "optim", "cluster", "report", "comm", "center", "models", "parallel", "sync", "simulation", "engine"},
+    "train": {"graph", "data", "optim", "cluster", "report", "comm", "center", "models", "parallel", "planner", "sync", "simulation", "engine"},
     "launch": {"cluster", "report", "comm", "train"},
     "doctor": {"cluster", "comm"},
     "study": {"models", "report", "train", "launch"},
-    "cli": {"graph", "data", "optim", "cluster", "report", "comm", "center", "fetch", "models", "parallel", "sync", "simulation", "engine", "train", "launch", "doctor", "study"},
+    "cli": {"graph", "data", "optim", "cluster", "report", "comm", "center", "fetch", "models", "parallel", "planner", "sync", "simulation", "engine", "train", "launch", "doctor", "study"},
 }
 
 # Third parties, by how their headers begin -> the modules that may include them (None: any).
