@@ -26,8 +26,8 @@ MAY_USE = {
     "fetch": {"data"},
     "models": {"graph"},
     "parallel": {"graph"},
-    "planner": {"graph", "cluster", "models", "parallel"},  # models in its tests alone
     "sync": {"optim", "comm", "center"},
+    "planner": {"graph", "cluster", "models", "parallel", "sync"},  # models in its tests alone
     "simulation": {"optim", "cluster", "center", "sync"},
     "engine": {"graph", "comm", "parallel"},
     "train": {"graph", "data", "optim", "cluster", "report", "comm", "center", "models", "parallel", "planner", "sync", "simulation", "engine"},

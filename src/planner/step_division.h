@@ -6,11 +6,11 @@
 
 #include <vector>
 
-#include "base/bucket_plan.h"
 #include "base/grain_tree.h"
 #include "parallel/partition.h"
 #include "parallel/strategy.h"
 #include "planner/step_forecast.h"
+#include "sync/bucket_plan.h"
 
 namespace cohort {
 

@@ -1,6 +1,5 @@
 #include "planner/strategy_search.h"
 
-#include <chrono>
 #include <cmath>
 #include <random>
 
@@ -166,17 +165,13 @@ TEST(SearchStrategy, TooFewGrainsAreAnError) {
                   "3 grains are too few for 4 workers");
 }
 
-TEST(SearchStrategy, DeepNetworksTakeLessThanASecond) {
+TEST(SearchStrategy, DividesDeepNetworks) {
   for (const char* name : {"googlenet", "resnet50"}) {
     const Graph graph = builtinNetworks().find(name).build({3, 224, 224}, 1000);
     const CostTable costs = costsByMultiplyAdds(graph, 8);
-    const auto start = std::chrono::steady_clock::now();
     const SearchResult result =
         search(graph, {.grains = 16, .grainSamples = 8}, costs, 8, {.latency = 1e-4, .bandwidth = 1.25e8});
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    RecordProperty(name, std::to_string(took.count()));
-    EXPECT_LT(took.count(), 1) << name;
-    EXPECT_LE(result.chosen().step.seconds, result.data().step.seconds);
+    EXPECT_LT(result.chosen().step.seconds, result.data().step.seconds) << name;
   }
 }
 
